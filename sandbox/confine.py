@@ -1,0 +1,264 @@
+"""Confinement of a run: what submitted code can reach, and what it cannot.
+
+Covered, each by a layer that is applied in the child before any submitted code is loaded:
+
+* rlimits: CPU seconds, address space, size of a file, open files, no core dumps.
+* no_new_privs and capabilities: no privilege is gained, and root keeps none.
+* seccomp: no sockets to anywhere, no new processes or programs (threads start), no signals to anybody, no ptrace or
+  memory of other processes, no mounts or namespaces, no io_uring, bpf, keyrings, System V or POSIX queues; modes, owners,
+  times and extended attributes of files cannot be changed (a file's mode would outlive the run).
+* landlock: files are readable only in the standard library, in the packages named in `READABLE_PACKAGES` and in shared
+  libraries; writable only in this run's folder, which is emptied after the run. Nothing of this package, of installed
+  libraries, of /proc or /tmp can be opened.
+
+Not covered: timing and load of the machine can be observed; names and sizes of files everywhere can be looked up (stat),
+their content cannot; the number of files in the run's folder is bounded only by CPU time; a kernel bug is a way out.
+A submission that runs inside the suite's own process can also write that process's report. It gains nothing: the process
+holds one text and does not know which, so a forged report knows no more than a test.
+
+A layer that the machine lacks is reported with the reason, and `Isolation.REQUIRED` refuses to start without it.
+"""
+
+import ctypes
+import errno
+import os
+import resource
+import socket
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+READABLE_PACKAGES = (
+    "_pytest",
+    "pytest",
+    "pluggy",
+    "iniconfig",
+    "packaging",
+    "pygments",
+    "coverage",
+    "hypothesis",
+    "sortedcontainers",
+)
+"""Top-level packages a run may read, besides the standard library."""
+
+_SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
+_FILES = ("/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/dev/urandom", "/dev/random", "/dev/zero")
+_LAYERS = ("rlimits", "no_new_privs", "capabilities", "seccomp", "landlock")
+
+_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 4, 38, 22, 2
+_CLONE_THREAD = 0x00010000
+
+
+class Isolation(StrEnum):
+    """What to do when a layer is missing."""
+
+    REQUIRED = "required"
+    BEST_EFFORT = "best-effort"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Resource limits of one run."""
+
+    cpu_s: float
+    memory_bytes: int = 768 << 20
+    file_bytes: int = 16 << 20
+    open_files: int = 128
+
+
+_REFUSED = (
+    "socket connect bind listen accept accept4 sendmsg sendmmsg "
+    "fork vfork execve execveat "
+    "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_getfd pidfd_send_signal "
+    "ptrace process_vm_readv process_vm_writev process_madvise kcmp "
+    "mount umount2 pivot_root chroot unshare setns open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr "
+    "io_uring_setup io_uring_enter io_uring_register add_key request_key keyctl bpf perf_event_open userfaultfd "
+    "shmget shmat msgget semget mq_open mq_unlink name_to_handle_at open_by_handle_at "
+    "inotify_init inotify_init1 inotify_add_watch fanotify_init "
+    "setpriority ioprio_set sched_setaffinity sched_setscheduler sched_setparam sched_setattr "
+    "init_module finit_module delete_module kexec_load reboot swapon swapoff acct quotactl syslog settimeofday "
+    "setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid setsid setpgid"
+).split()
+_PRETENDED = "chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat".split()
+_NO_ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
+
+
+class _FilterProgram(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+
+class _CapHeader(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+@dataclass(slots=True)
+class Confinement:
+    """The prepared layers; `layers` maps each name to "on" or to why it is off."""
+
+    folder: Path
+    layers: dict[str, str] = field(default_factory=dict)
+    _bpf: bytes = b""
+    _ruleset: object = None
+    _libc: ctypes.CDLL | None = None
+
+    def apply(self, limits: Limits) -> None:
+        """Confine the calling process for good. Raises OSError when a prepared layer cannot be put on."""
+        _set_rlimits(limits)
+        if self._libc is None:
+            return
+        _check(self._libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        _drop_capabilities(self._libc)
+        if self._ruleset is not None:
+            self._ruleset.restrict()  # type: ignore[attr-defined]
+        if self._bpf:
+            program = _FilterProgram(len(self._bpf) // 8, self._bpf)
+            _check(self._libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0))
+
+
+def prepare(folder: Path) -> Confinement:
+    """Build every layer this machine has, once per fork server; `folder` is the only writable place of its runs."""
+    confinement = Confinement(folder=folder, layers=dict.fromkeys(_LAYERS, "on"))
+    if not sys.platform.startswith("linux"):
+        for name in _LAYERS[1:]:
+            confinement.layers[name] = f"off: {sys.platform} has no such layer, Linux has"
+        return confinement
+    confinement._libc = ctypes.CDLL(None, use_errno=True)
+    _attempt(confinement, "seccomp", lambda: setattr(confinement, "_bpf", _build_filter()))
+    _attempt(confinement, "landlock", lambda: setattr(confinement, "_ruleset", _build_ruleset(folder)))
+    return confinement
+
+
+def hide_from_peers() -> None:
+    """Close /proc/<pid>/{mem,environ,...} of this process to other processes of the same user."""
+    if sys.platform.startswith("linux"):
+        _check(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0))
+
+
+def prove(confinement: Confinement, forbidden: Path) -> dict[str, str]:
+    """Apply the layers to the calling process and try what they forbid; return the layers as they really are.
+
+    `forbidden` is a readable file outside every allowed place. Call it in a child that does nothing else.
+    """
+    layers = dict(confinement.layers)
+    confinement.apply(Limits(cpu_s=5))
+    refused = {
+        "seccomp": lambda: socket.socket(),
+        "landlock": lambda: forbidden.open("rb"),
+    }
+    for name, attack in refused.items():
+        if layers[name] == "on" and not _is_refused(attack):
+            layers[name] = "off: it was applied but does not hold on this kernel"
+    return layers
+
+
+def _is_refused(attack: Callable[[], object]) -> bool:
+    try:
+        attack()
+    except PermissionError:
+        return True
+    return False
+
+
+def _attempt(confinement: Confinement, layer: str, build: Callable[[], None]) -> None:
+    try:
+        build()
+    except (ImportError, RuntimeError, OSError) as error:
+        confinement.layers[layer] = f"off: {error}"
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _set_rlimits(limits: Limits) -> None:
+    cpu_s = int(limits.cpu_s) + 2  # the fork server stops the run earlier and exactly; this is the net below it
+    for kind, value in (
+        (resource.RLIMIT_CPU, cpu_s),
+        (resource.RLIMIT_AS, limits.memory_bytes),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, hard = resource.getrlimit(kind)
+        allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (allowed, allowed))
+
+
+def _drop_capabilities(libc: ctypes.CDLL) -> None:
+    header = _CapHeader(0x20080522, 0)
+    _check(libc.capset(ctypes.byref(header), (ctypes.c_uint32 * 6)()))
+
+
+def _build_filter() -> bytes:
+    """Return the seccomp program as BPF, built by libseccomp; refusals are errors, not kills, so that they can be named."""
+    seccomp = import_module("pyseccomp")
+    rules = seccomp.SyscallFilter(seccomp.ALLOW)
+
+    def refuse(names: list[str], number: int, *arguments: object) -> None:
+        for name in names:
+            if seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) >= 0:
+                rules.add_rule(seccomp.ERRNO(number), name, *arguments)
+
+    refuse(_REFUSED, errno.EPERM)
+    refuse(_PRETENDED, 0)
+    refuse(_NO_ATTRIBUTES, errno.EOPNOTSUPP)
+    refuse(["clone3"], errno.ENOSYS)  # libc falls back to clone, whose flags can be seen
+    refuse(["clone"], errno.EPERM, seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_THREAD, 0))
+    refuse(["sendto"], errno.EPERM, seccomp.Arg(4, seccomp.NE, 0))
+    refuse(["prlimit64"], errno.EPERM, seccomp.Arg(0, seccomp.NE, 0))
+    for command in (8, 10, 15):  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals by way of the kernel
+        refuse(["fcntl"], errno.EPERM, seccomp.Arg(1, seccomp.EQ, command))
+    for request in (0x5412, 0x8901, 0x8902):  # TIOCSTI, FIOSETOWN, SIOCSPGRP
+        refuse(["ioctl"], errno.EPERM, seccomp.Arg(1, seccomp.EQ, request))
+    with tempfile.TemporaryFile() as file:
+        rules.export_bpf(file)
+        file.seek(0)
+        return file.read()
+
+
+def _build_ruleset(folder: Path) -> object:
+    landlock = import_module("landlockpy")
+    access = landlock.AccessFS
+    read = access.READ_FILE | access.READ_DIR
+    rules = landlock.Ruleset(scoped=landlock.Scope.SIGNAL | landlock.Scope.ABSTRACT_UNIX_SOCKET)
+    for path in _readable_trees():
+        rules.allow_path(path, read | access.EXECUTE if path.is_dir() else access.READ_FILE | access.EXECUTE)
+    rules.allow_path("/dev/null", access.READ_FILE | access.WRITE_FILE)
+    everything = landlock.AccessFS(sum(flag for flag in access if flag not in _devices(access)))
+    rules.allow_path(folder, everything)
+    return rules
+
+
+def _devices(access: type) -> tuple[object, ...]:
+    return tuple(
+        getattr(access, name) for name in ("EXECUTE", "MAKE_CHAR", "MAKE_BLOCK", "MAKE_SOCK", "MAKE_FIFO", "IOCTL_DEV")
+    )
+
+
+def _readable_trees() -> list[Path]:
+    """The standard library entry by entry (site-packages may lie inside it), named packages, shared libraries."""
+    trees = [entry for entry in _entries(sysconfig.get_paths()["stdlib"]) if not entry.name.endswith("-packages")]
+    for name in READABLE_PACKAGES:
+        spec = find_spec(name)
+        if spec is not None and spec.origin is not None:
+            origin = Path(spec.origin)
+            trees.append(origin.parent if origin.name == "__init__.py" else origin)
+    for name in _SHARED:  # what is called python* there holds installed packages
+        trees += [entry for entry in _entries(name) if not entry.name.startswith("python")]
+    own = Path(__file__).resolve()
+    trees += [Path(name) for name in _FILES]
+    return [tree for tree in trees if tree.exists() and not own.is_relative_to(tree.resolve())]
+
+
+def _entries(folder: str) -> list[Path]:
+    path = Path(folder)
+    return list(path.iterdir()) if path.is_dir() else []
