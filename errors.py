@@ -3,9 +3,11 @@
     AutotestError
     ├── CallerError                the caller can fix it: an HTTP 4xx, an error frame on a WebSocket
     │   ├── InvalidRequestError    400  not JSON, not an object, or outside the guard's bounds
+    │   │   └── RequestTooLargeError 413  more bytes than a request may have
     │   ├── InvalidValueError      422  a field has a value that is not allowed
     │   ├── UnknownTaskError       404  no such family or task
     │   ├── UnknownEpisodeError    404  no such episode, or one that has expired
+    │   │   └── EpisodeExpiredError 404  this session's episode was dropped after an idle hour
     │   ├── NoEpisodeError         409  nothing was reset before this call
     │   └── EpisodeInUseError      409  the episode id belongs to an open episode
     ├── GraderError                503  we failed: nothing was judged, nothing was spent
@@ -35,6 +37,13 @@ class InvalidRequestError(CallerError):
     """The request is not a JSON object within the bounds."""
 
 
+class RequestTooLargeError(InvalidRequestError):
+    """The request has more bytes than the guard admits."""
+
+    code = "REQUEST_TOO_LARGE"
+    status = 413
+
+
 class InvalidValueError(CallerError):
     """A field has a value that is not allowed; the message says which are."""
 
@@ -54,6 +63,12 @@ class UnknownEpisodeError(CallerError):
 
     code = "UNKNOWN_EPISODE"
     status = 404
+
+
+class EpisodeExpiredError(UnknownEpisodeError):
+    """The session was idle for so long that its episode was dropped; a reset starts another."""
+
+    code = "EPISODE_EXPIRED"
 
 
 class NoEpisodeError(CallerError):
