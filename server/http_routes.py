@@ -1,0 +1,203 @@
+"""The HTTP side that keeps episodes: it replaces OpenEnv's stateless /reset, /step and /state, and its /metadata."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from openenv.core.env_server.serialization import serialize_observation
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from autotest_env.errors import GraderBusyError, InvalidValueError
+from autotest_env.models import TestAction, TestObservation, TestState
+from autotest_env.server.environment import Engine, ServerMetadata, describe_server, open_episode, take_step
+from autotest_env.server.episodes import DEFAULT_ATTEMPTS, MAX_ATTEMPTS, Episode
+from autotest_env.server.faults import Fault
+from autotest_env.server.requests import ResetCall, check_id, check_reset, check_step, describe
+from autotest_env.server.store import EpisodeStore
+from autotest_env.server.views import reset_view, state_view
+from autotest_env.tasks.seeds import MAX_SEED
+
+REPLACED = frozenset({"/reset", "/step", "/state", "/metadata"})
+
+_RESET_THREADS = 8
+_WAITING_PER_THREAD = 4
+
+_Result = TypeVar("_Result")
+
+
+class ResetBody(BaseModel):
+    """Parameters of a reset; other keys are ignored."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"task_id": "unit_test_writer", "seed": 42}, {}]})
+
+    task_id: str | None = Field(default=None, description="A family, or a task's own id.")
+    seed: int | None = Field(default=None, ge=0, le=MAX_SEED, description="Picks the task; the same seed, the same.")
+    split: str | None = Field(default=None, description="Split the task comes from.")
+    index: int | None = Field(default=None, ge=0, le=MAX_SEED, description="Index within the split.")
+    difficulty: str | None = Field(default=None, description="Tier of the split.")
+    max_attempts: int = Field(default=DEFAULT_ATTEMPTS, ge=1, le=MAX_ATTEMPTS, description="Submissions to be judged.")
+    episode_id: str | None = Field(default=None, description="Own id of the episode; left out, the server draws one.")
+    request_id: str | None = Field(default=None, description="With an episode_id: repeat it to retry safely.")
+
+
+class StepBody(TestAction):
+    """An action, flat; {"action": {...}} with the ids beside it is taken as well."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"required": ["test_code"], "examples": [{"test_code": "def test_it(): ..."}]}
+    )
+
+    episode_id: str | None = Field(default=None, description="Left out: this address's latest reset without an id.")
+    request_id: str | None = Field(default=None, description="A repeated one gets the stored reply.")
+
+
+class Reply(BaseModel):
+    """What reset and step answer."""
+
+    observation: TestObservation
+    reward: float | None
+    done: bool
+    episode_id: str
+
+
+class ErrorBody(BaseModel):
+    """What was wrong."""
+
+    code: str = Field(description="Stable name of the error.")
+    message: str = Field(description="What was found and what would be right.")
+
+
+class ErrorReply(BaseModel):
+    """Every answer that is not 2xx."""
+
+    error: ErrorBody
+
+
+class _Pool:
+    """Threads for work that waits, with a bound on how much may wait for them."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._most = threads * (1 + _WAITING_PER_THREAD)
+        self._taken = 0
+
+    async def run(self, work: Callable[[], _Result]) -> _Result:
+        if self._taken >= self._most:
+            raise GraderBusyError("too many requests are waiting; try again later")
+        self._taken += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        finally:
+            self._taken -= 1
+
+
+def install(app: FastAPI, engine: Engine, store: EpisodeStore, sessions: int) -> None:
+    """Put these routes in place of OpenEnv's; a production server, which has none of them, gets /metadata only."""
+    present = {route.path for route in app.router.routes if isinstance(route, APIRoute)}
+    app.router.routes[:] = [
+        route for route in app.router.routes if not (isinstance(route, APIRoute) and route.path in REPLACED)
+    ]
+    if "/reset" in present:
+        for route in _control(engine, store, sessions).routes:
+            app.router.routes.append(route)
+    app.get("/metadata", tags=["Environment Info"], summary="Describe the environment")(_metadata_of(engine))
+    app.exception_handler(RequestValidationError)(_refuse_fields)
+    app.exception_handler(HTTPException)(_refuse_plainly)
+
+
+def _control(engine: Engine, store: EpisodeStore, sessions: int) -> APIRouter:
+    router = APIRouter(responses={code: {"model": ErrorReply} for code in (400, 404, 409, 413, 422, 503)})
+    resets, steps = _Pool(_RESET_THREADS, "reset"), _Pool(sessions, "step")
+
+    @router.post(
+        "/reset",
+        tags=["Environment Control"],
+        summary="Open an episode",
+        response_model=Reply,
+        openapi_extra=_documented(ResetBody, required=False),
+    )
+    async def reset(request: Request) -> JSONResponse:
+        call, peer = check_reset(await _body(request)), _peer(request)
+        episode = await resets.run(lambda: _opened(engine, store, call, peer))
+        return _answer(reset_view(episode), episode.id)
+
+    @router.post(
+        "/step",
+        tags=["Environment Control"],
+        summary="Take one step of an episode",
+        response_model=Reply,
+        openapi_extra=_documented(StepBody, required=True),
+    )
+    async def step(request: Request) -> JSONResponse:
+        call = check_step(await _body(request))
+        episode = store.find(call.episode_id, _peer(request))
+        return _answer(await steps.run(lambda: take_step(episode, call.action, call.request_id)), episode.id)
+
+    @router.get("/state", tags=["State Management"], summary="Look at an episode")
+    async def state(
+        request: Request,
+        episode_id: str | None = Query(default=None, description="Left out: this address's latest reset without one."),
+    ) -> TestState:
+        return state_view(store.find(check_id(episode_id, "episode_id"), _peer(request)).progress)
+
+    return router
+
+
+def _metadata_of(engine: Engine) -> Callable[[], ServerMetadata]:
+    def get_metadata() -> ServerMetadata:
+        return describe_server(engine)
+
+    return get_metadata
+
+
+def _opened(engine: Engine, store: EpisodeStore, call: ResetCall, peer: str) -> Episode:
+    if call.episode_id is not None:
+        earlier = store.opened(call.episode_id, call.request_id)
+        if earlier is not None:
+            return earlier
+    episode = open_episode(engine, call)
+    reset_view(episode)
+    return store.add(episode, peer=peer if call.episode_id is None else None, request_id=call.request_id)
+
+
+def _answer(observation: TestObservation, episode_id: str) -> JSONResponse:
+    return JSONResponse({**serialize_observation(observation), "episode_id": episode_id})
+
+
+def _peer(request: Request) -> str:
+    return "" if request.client is None else request.client.host
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """Read what the rim has admitted, whatever its content type says."""
+    raw = await request.body()
+    data = json.loads(raw) if raw else {}
+    assert isinstance(data, dict)
+    return data
+
+
+def _documented(model: type[BaseModel], *, required: bool) -> dict[str, Any]:
+    schema = model.model_json_schema()
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+async def _refuse_fields(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    fault = Fault(code=InvalidValueError.code, message=describe(error.errors()), status=InvalidValueError.status)
+    return JSONResponse(fault.body(), status_code=fault.status)
+
+
+async def _refuse_plainly(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    phrase = HTTPStatus(error.status_code).phrase
+    message = phrase if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
+    fault = Fault(code=phrase.upper().replace(" ", "_"), message=message, status=error.status_code)
+    return JSONResponse(fault.body(), status_code=fault.status, headers=error.headers)

@@ -1,0 +1,108 @@
+"""The episodes of HTTP callers, by id and by peer address."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autotest_env.errors import EpisodeInUseError, GraderBusyError, NoEpisodeError, UnknownEpisodeError
+from autotest_env.server.episodes import Episode
+
+MAX_EPISODES = 10_000
+MIN_IDLE_S = 3600.0
+
+
+@dataclass(slots=True)
+class _Kept:
+    episode: Episode
+    used_at: float
+    peer: str | None
+    """Address of the caller who reset without an id."""
+    request_id: str | None
+    """Of the reset that opened it."""
+
+
+class EpisodeStore:
+    """Holds episodes; when it is full, the longest idle one that has ended or been idle for an hour makes room.
+
+    Clock: seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, capacity: int = MAX_EPISODES) -> None:
+        self._clock = clock
+        self._capacity = capacity
+        self._by_id: OrderedDict[str, _Kept] = OrderedDict()
+        self._latest: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def opened(self, episode_id: str, request_id: str | None) -> Episode | None:
+        """Return the open episode which this very request opened before, None when the id is free.
+
+        Raises EpisodeInUseError when the id belongs to another open episode.
+        """
+        with self._lock:
+            return self._opened(episode_id, request_id)
+
+    def add(self, episode: Episode, *, peer: str | None, request_id: str | None = None) -> Episode:
+        """Keep an episode and return it; with a peer it becomes what that peer means when it gives no id.
+
+        Returns the earlier one when the same request opened one meanwhile. Raises EpisodeInUseError, or GraderBusyError
+        when every episode kept is in use.
+        """
+        with self._lock:
+            earlier = self._opened(episode.id, request_id)
+            if earlier is not None:
+                return earlier
+            if episode.id in self._by_id:
+                self._drop(episode.id)
+            if len(self._by_id) >= self._capacity:
+                self._drop(self._longest_idle())
+            self._by_id[episode.id] = _Kept(episode, self._clock(), peer, request_id)
+            if peer is not None:
+                self._latest[peer] = episode.id
+            return episode
+
+    def find(self, episode_id: str | None, peer: str) -> Episode:
+        """Return the episode of an id, or the peer's latest one opened without an id. Counts as using it.
+
+        Raises UnknownEpisodeError or NoEpisodeError.
+        """
+        with self._lock:
+            wanted = self._latest.get(peer) if episode_id is None else episode_id
+            if wanted is None:
+                raise NoEpisodeError("no episode was opened from this address without an id; call reset first")
+            kept = self._by_id.get(wanted)
+            if kept is None:
+                raise UnknownEpisodeError("no such episode, or it has expired; call reset to open one")
+            kept.used_at = self._clock()
+            self._by_id.move_to_end(wanted)
+            return kept.episode
+
+    def _opened(self, episode_id: str, request_id: str | None) -> Episode | None:
+        kept = self._by_id.get(episode_id)
+        if kept is None or kept.episode.progress.ended is not None:
+            return None
+        if request_id is None or kept.request_id != request_id:
+            raise EpisodeInUseError("this episode_id belongs to an open episode; use another id or leave it out")
+        return kept.episode
+
+    def _longest_idle(self) -> str:
+        now = self._clock()
+        for episode_id, kept in self._by_id.items():
+            if kept.episode.progress.ended is not None or now - kept.used_at >= MIN_IDLE_S:
+                return episode_id
+        oldest = next(iter(self._by_id.values()))
+        wait_s = max(1, round(MIN_IDLE_S - (now - oldest.used_at)))
+        raise GraderBusyError(
+            f"all {self._capacity} episodes are in use; end episodes with done, or try again later",
+            retry_after_s=min(wait_s, 60),
+        )
+
+    def _drop(self, episode_id: str) -> None:
+        kept = self._by_id.pop(episode_id)
+        if kept.peer is not None and self._latest.get(kept.peer) == episode_id:
+            del self._latest[kept.peer]
