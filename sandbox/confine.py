@@ -44,6 +44,7 @@ READABLE_PACKAGES = (
     "pygments",
     "coverage",
     "hypothesis",
+    "_hypothesis_globals",
     "sortedcontainers",
 )
 """Top-level packages a run may read, besides the standard library."""
@@ -52,7 +53,9 @@ _SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
 _FILES = ("/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/dev/urandom", "/dev/random", "/dev/zero")
 _LAYERS = ("rlimits", "no_new_privs", "capabilities", "seccomp", "landlock")
 
-_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 4, 38, 22, 2
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_SECCOMP_MODE_FILTER = 2
+_SIGKILL = 9
 _CLONE_THREAD = 0x00010000
 
 
@@ -141,6 +144,12 @@ def hide_from_peers() -> None:
         _check(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0))
 
 
+def die_with_parent() -> None:
+    """Have the calling child killed when its fork server dies; the child cannot undo it once confined."""
+    if sys.platform.startswith("linux"):
+        _check(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))
+
+
 def prove(confinement: Confinement, forbidden: Path) -> dict[str, str]:
     """Apply the layers to the calling process and try what they forbid; return the layers as they really are.
 
@@ -215,6 +224,7 @@ def _build_filter() -> bytes:
     refuse(["clone"], errno.EPERM, seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_THREAD, 0))
     refuse(["sendto"], errno.EPERM, seccomp.Arg(4, seccomp.NE, 0))
     refuse(["prlimit64"], errno.EPERM, seccomp.Arg(0, seccomp.NE, 0))
+    refuse(["prctl"], errno.EPERM, seccomp.Arg(0, seccomp.EQ, _PR_SET_PDEATHSIG))
     for command in (8, 10, 15):  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals by way of the kernel
         refuse(["fcntl"], errno.EPERM, seccomp.Arg(1, seccomp.EQ, command))
     for request in (0x5412, 0x8901, 0x8902):  # TIOCSTI, FIOSETOWN, SIOCSPGRP

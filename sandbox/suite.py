@@ -46,6 +46,7 @@ class RunEnd(StrEnum):
     """The process was left without a report, e.g. by os._exit."""
     CRASHED = "crashed"
     """The process died by a signal that was not ours."""
+    THREADS_LEFT = "threads_left"
     CPU_LIMIT = "cpu_limit"
     WALL_LIMIT = "wall_limit"
     OUT_OF_MEMORY = "out_of_memory"

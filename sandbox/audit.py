@@ -1,0 +1,72 @@
+"""An audit hook that ends a run when the suite reads code or sets tracers: the second line behind the renderings.
+
+Reading is allowed by caller: modules that were loaded before the suite (standard library, pytest) may look at code objects,
+because signatures, mocks and tracebacks need them. The suite's own frames may not look at those of the program, nor install
+tracers, nor walk the collector. `dis` is never allowed. What the hook cannot see (a code object handed out by an allowed
+caller, ctypes) has to be answered by renderings and executed chaff.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from types import FrameType, FunctionType, GeneratorType, TracebackType
+from typing import Any
+
+_TRACERS = frozenset({"sys.settrace", "sys.setprofile", "sys.monitoring.register_callback", "sys._current_frames"})
+_COLLECTOR = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
+_READS = "object.__getattr__"
+_CODE_NAMES = frozenset({"__code__", "f_code", "gi_code", "cr_code", "tb_frame", "gi_frame", "cr_frame", "ag_code"})
+_NEVER_ALLOWED = ("dis", "gc", "ctypes", "opcode")
+_LEAKS = frozenset({"getmembers", "getmembers_static", "getattr_static"})
+"""Functions of allowed modules that hand out what they read."""
+
+
+def watch(suite: dict[str, Any], program: dict[str, Any], report: Callable[[str], None]) -> None:
+    """Install the hook for good; `suite` and `program` are the namespaces of the suite and the module under test.
+
+    `report(what)` is called once, in the frame that broke the rule, and must not return.
+    """
+    allowed = {id(vars(module)) for name, module in sys.modules.items() if name not in _NEVER_ALLOWED}
+    allowed -= {id(suite), id(program)}
+    busy = False
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal busy
+        if busy or (event != _READS and event not in _TRACERS and event not in _COLLECTOR):
+            return
+        busy = True
+        try:
+            if event == _READS and (arguments[1] not in _CODE_NAMES or not _is_of_program(arguments[0], program)):
+                return
+            caller = sys._getframe(1)
+            if id(caller.f_globals) in allowed and caller.f_code.co_name not in _LEAKS:
+                return
+            report(f"{event} {arguments[1]}" if event == _READS else event)
+        finally:
+            busy = False
+
+    sys.addaudithook(hook)
+
+
+def _is_of_program(thing: object, program: dict[str, Any]) -> bool:
+    """Whether a function, frame, generator or traceback belongs to the module under test, or cannot be told."""
+    if isinstance(thing, FunctionType):
+        return thing.__globals__ is program
+    if isinstance(thing, FrameType):
+        return thing.f_globals is program
+    if isinstance(thing, TracebackType):
+        link: TracebackType | None = thing
+        while link is not None:
+            if link.tb_frame.f_globals is program:
+                return True
+            link = link.tb_next
+        return False
+    if isinstance(thing, GeneratorType):
+        frame = thing.gi_frame
+        return frame is None or frame.f_globals is program
+    return True
+
+
+def leave(code: int) -> None:
+    """End the process at once: no atexit, no finalisers, nothing of the suite runs any more."""
+    os._exit(code)

@@ -1,0 +1,231 @@
+"""Suites in, facts out: the pool of graders that the whole server shares.
+
+A `Grading` is one submission's turn. Turns start in the order they were asked for, as many at a time as there are graders,
+and the runs of those turns share the graders one by one. A worker that dies is replaced and its run made again once;
+then it is our failure and never the suite's.
+"""
+
+import logging
+import marshal
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autotest_env.errors import GraderBusyError, GraderFailedError, SetupError
+from autotest_env.sandbox.confine import Isolation, hide_from_peers
+from autotest_env.sandbox.report import read_compiled, read_result
+from autotest_env.sandbox.suite import CompiledSuite, Program, RefusedSuite, RunJob, SuiteResult
+from autotest_env.sandbox.worker import ChildEnd, Grader, Worker
+
+_log = logging.getLogger(__name__)
+
+COMPILE_CPU_S = 2.0
+COMPILE_WALL_S = 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxOptions:
+    """How many graders, how they are confined, how long a submission may wait and take."""
+
+    graders: int = field(default_factory=lambda: max(1, len(os.sched_getaffinity(0))))
+    isolation: Isolation = Isolation.BEST_EFFORT
+    waiting: int = 512
+    """Most submissions that may wait for a turn."""
+    queue_wall_s: float = 25.0
+    step_wall_s: float = 20.0
+
+
+def compile_program(module: str, source: str) -> Program:
+    """Compile trusted source as the module under test; the file it names exists nowhere."""
+    return Program(module=module, code=marshal.dumps(compile(source, f"{module}.py", "exec", dont_inherit=True)))
+
+
+class Grading:
+    """One submission's turn at the graders; use it from one thread."""
+
+    def __init__(self, sandbox: "Sandbox", deadline: float) -> None:
+        self._sandbox = sandbox
+        self._deadline = deadline
+        self.tasks: deque[_Call] = deque()
+
+    def compile(self, source: str) -> CompiledSuite | RefusedSuite:
+        """Parse, rewrite and compile a suite in a confined child; nothing of it is run. Raises GraderFailedError."""
+        blob = source.encode("utf-8", "surrogatepass")
+        call = _Call({"kind": "compile"}, (blob,), COMPILE_CPU_S, self._wall_s(COMPILE_WALL_S))
+        return read_compiled(self._sandbox.submit(self, [call])[0])
+
+    def run(self, jobs: Sequence[RunJob]) -> list[SuiteResult]:
+        """Make runs, several at a time; results stand in the order of the jobs. Raises GraderFailedError.
+
+        A run for which the submission's time is over is not made: its end is WALL_LIMIT.
+        """
+        calls = [_call(job, self._wall_s(job.wall_s)) for job in jobs]
+        return [read_result(end) for end in self._sandbox.submit(self, calls)]
+
+    def _wall_s(self, wanted_s: float) -> float:
+        return max(0.0, min(wanted_s, self._deadline - time.monotonic()))
+
+
+@dataclass(slots=True)
+class _Call:
+    """One job for any worker, and where its end will be found."""
+
+    header: dict[str, Any]
+    blobs: tuple[bytes, ...]
+    cpu_s: float
+    wall_s: float
+    future: "Future[ChildEnd]" = field(default_factory=Future)
+
+    def make(self, grader: Grader) -> ChildEnd:
+        if self.wall_s <= 0.0:
+            return ChildEnd(report=b"", stopped="wall", status=0, cpu_s=0.0, wall_s=0.0)
+        return grader.make(self.header, self.blobs, cpu_s=self.cpu_s, wall_s=self.wall_s)
+
+
+def _call(job: RunJob, wall_s: float) -> _Call:
+    header = {"kind": "run", "module": job.program.module, "represent": job.represent, "cover": job.cover}
+    return _Call(header, (job.program.code, job.suite.code), job.cpu_s, wall_s)
+
+
+class Sandbox:
+    """The graders of a server process: one fork server and one thread each."""
+
+    def __init__(self, options: SandboxOptions) -> None:
+        self._options = options
+        self._lock = threading.Condition()
+        self._turns: deque[object] = deque()
+        self._active = 0
+        self._ready: deque[Grading] = deque()
+        self._threads: list[threading.Thread] = []
+        self._closing = False
+        self._folder = Path()
+        self._started = 0
+        self.layers: dict[str, str] = {}
+        """Layer name to "on" or to why it is off, as proved by the fork servers."""
+
+    def start(self) -> None:
+        """Start the fork servers and wait for them. Raises SetupError."""
+        hide_from_peers()
+        self._folder = Path(tempfile.mkdtemp(prefix="autotest-"))
+        graders = [Grader(self._new_worker) for _ in range(self._options.graders)]
+        try:
+            for grader in graders:
+                grader.worker.wait_ready()
+            self.layers = graders[0].worker.layers
+            self._refuse_degraded()
+        except SetupError:
+            for grader in graders:
+                grader.worker.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        for number, grader in enumerate(graders):
+            thread = threading.Thread(target=self._work, args=(grader,), name=f"grader-{number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def close(self) -> None:
+        """Stop everything; waiting and running submissions get GraderFailedError."""
+        with self._lock:
+            self._closing = True
+            self._lock.notify_all()
+        for thread in self._threads:
+            thread.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @contextmanager
+    def open(self) -> Iterator[Grading]:
+        """Wait for a turn and hold it. Raises GraderBusyError when the queue is full or too slow."""
+        self._take_turn()
+        try:
+            yield Grading(self, time.monotonic() + self._options.step_wall_s)
+        finally:
+            with self._lock:
+                self._active -= 1
+                self._lock.notify_all()
+
+    @property
+    def waiting(self) -> int:
+        """Submissions that wait for a turn now."""
+        return len(self._turns)
+
+    def submit(self, grading: Grading, calls: Sequence["_Call"]) -> list[ChildEnd]:
+        """Have the calls of a turn made and wait for all. Raises GraderFailedError."""
+        with self._lock:
+            if self._closing:
+                raise GraderFailedError("the server is stopping")
+            grading.tasks.extend(calls)
+            if calls and grading not in self._ready:
+                self._ready.append(grading)
+            self._lock.notify_all()
+        return [call.future.result() for call in calls]
+
+    def _take_turn(self) -> None:
+        me = object()
+        deadline = time.monotonic() + self._options.queue_wall_s
+        with self._lock:
+            if len(self._turns) >= self._options.waiting:
+                raise GraderBusyError("the queue of submissions is full; send it again later", retry_after_s=10)
+            self._turns.append(me)
+            try:
+                while not self._closing and (self._turns[0] is not me or self._active >= self._options.graders):
+                    if not self._lock.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
+                        raise GraderBusyError("no grader was free in time; send it again later", retry_after_s=5)
+                if self._closing:
+                    raise GraderFailedError("the server is stopping")
+                self._active += 1
+            finally:
+                self._turns.remove(me)
+                self._lock.notify_all()
+
+    def _work(self, grader: Grader) -> None:
+        """A grader thread: take calls fairly, one from each turn in rotation, until the sandbox closes."""
+        while (call := self._next()) is not None:
+            try:
+                call.future.set_result(call.make(grader))
+            except GraderFailedError as error:
+                call.future.set_exception(error)
+            except Exception as error:  # border: a thread that died silently would hang every submission
+                _log.exception("a run failed in the grader itself")
+                call.future.set_exception(GraderFailedError(f"the grader failed: {type(error).__name__}"))
+        grader.worker.close()
+
+    def _next(self) -> "_Call | None":
+        with self._lock:
+            while not self._ready and not self._closing:
+                self._lock.wait()
+            if self._closing:
+                self._drop_waiting()
+                return None
+            grading = self._ready.popleft()
+            call = grading.tasks.popleft()
+            if grading.tasks:
+                self._ready.append(grading)
+            return call
+
+    def _drop_waiting(self) -> None:
+        while self._ready:
+            for call in self._ready.popleft().tasks:
+                call.future.set_exception(GraderFailedError("the server is stopping"))
+
+    def _new_worker(self) -> Worker:
+        with self._lock:
+            self._started += 1
+            number = self._started
+        return Worker(self._folder / f"w{number}")
+
+    def _refuse_degraded(self) -> None:
+        off = {name: state for name, state in self.layers.items() if state != "on"}
+        for name, state in off.items():
+            _log.warning("isolation layer %s is %s", name, state)
+        if off and self._options.isolation is Isolation.REQUIRED:
+            listed = "; ".join(f"{name}: {state}" for name, state in off.items())
+            raise SetupError(f"AUTOTEST_ISOLATION=required, but {listed}. Use best-effort to run without.")

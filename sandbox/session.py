@@ -1,0 +1,286 @@
+"""One pytest session per fork server, prepared once; each child uses its copy for one suite and dies.
+
+Everything that is the same for all runs happens in `prepare`: plug-ins, options, fixtures of pytest itself. Only the
+submitted file counts: no conftest, no ini file, no plug-ins from outside. Tests go through pytest's own run protocol (driving
+items by hand loses unittest failures); only the making of reports is replaced, because rendering one traceback costs more
+than a run.
+"""
+
+import inspect
+import marshal
+import random
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from io import StringIO
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+import pytest
+from _pytest.config import Config, get_config
+from _pytest.main import Session
+from _pytest.runner import CallInfo
+
+from autotest_env.sandbox.rewrite import SUITE_FILE
+from autotest_env.sandbox.suite import RunEnd, TestOutcome
+
+MAX_FUNCTIONS = 40
+MAX_CASES = 200
+MAX_MESSAGE_CHARS = 2000
+
+_SUITE_MODULE = "test_suite"
+_PLUGINS_OFF = "cacheprovider doctest junitxml pastebin stepwise setuponly setupplan faulthandler".split()
+_PLUGINS_OFF += ["threadexception", "unraisableexception"]
+_MAX_PARAMETER_IDS = 20 * MAX_CASES
+_FLAWS = (TestOutcome.ERROR, TestOutcome.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A configured pytest session that has collected nothing yet."""
+
+    config: Config
+    session: Session
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a run has seen so far; turned into the header of its report."""
+
+    end: RunEnd = RunEnd.COMPLETED
+    detail: str = ""
+    tests: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class EndRun(KeyboardInterrupt):
+    """Stops the run with a named end; pytest lets a KeyboardInterrupt pass wherever it is raised."""
+
+    def __init__(self, end: RunEnd, detail: str) -> None:
+        super().__init__(end)
+        self.end = end
+        self.detail = detail
+
+
+class _Terminal:
+    """Stands where pytest looks for its terminal reporter: assertion messages ask it for a writer."""
+
+    def __init__(self, config: Config) -> None:
+        self._tw = pytest.TerminalReporter(config, StringIO())._tw
+
+
+def prepare(folder: Path) -> Prepared:
+    """Configure pytest once; `folder` is the working folder that every run will find itself in."""
+    options = ["-q", "-s", "-c", "/dev/null", f"--rootdir={folder}", "--noconftest", f"--basetemp={folder / 'tmp'}"]
+    options += ["-o", "addopts=", "--disable-plugin-autoload"]
+    for name in _PLUGINS_OFF:
+        options += ["-p", f"no:{name}"]
+    config = get_config(options)
+    config = config.pluginmanager.hook.pytest_cmdline_parse(pluginmanager=config.pluginmanager, args=options)
+    config._do_configure()
+    config.pluginmanager.unregister(name="terminalreporter")
+    config.pluginmanager.register(_Terminal(config), "terminalreporter")
+    session = Session.from_config(config)
+    config.hook.pytest_sessionstart(session=session)
+    return Prepared(config, session)
+
+
+def run_suite(prepared: Prepared, suite: ModuleType, code: bytes, program: ModuleType, *, represent: bool) -> Facts:
+    """Load, collect and run one suite in this process, and return the facts."""
+    facts = Facts()
+    recorder = _Recorder(facts, suite, program, represent=represent)
+    prepared.config.pluginmanager.register(recorder, "autotest-recorder")
+    prepared.config.pluginmanager.register = _refuse_plugin  # type: ignore[method-assign]
+    random.seed(0)
+    try:
+        items = _collect(prepared.session, suite, code)
+        _check_items(items)
+        _run(prepared.session, items)
+        _check_threads()
+    except EndRun as stop:
+        facts.end, facts.detail = stop.end, stop.detail
+    except (SystemExit, KeyboardInterrupt, pytest.exit.Exception) as stop:
+        facts.end, facts.detail = RunEnd.STOPPED, f"the suite stopped the session: {type(stop).__name__}"
+    except MemoryError:
+        facts.end, facts.detail = RunEnd.OUT_OF_MEMORY, "the suite ran out of memory"
+    except Exception as error:  # border: pytest itself breaks only on what a suite did to it
+        facts.end, facts.detail = RunEnd.UNTRUSTED, f"the suite broke the test runner: {type(error).__name__}"
+    if not represent:
+        facts.detail = ""
+    return facts
+
+
+def make_module(name: str, code: bytes | None = None, file: str | None = None) -> ModuleType:
+    """Make a module without a loader and without a source, register it, and run its code in it."""
+    module = ModuleType(name)
+    module.__spec__ = ModuleSpec(name, None)
+    if file is not None:
+        module.__file__ = file
+    sys.modules[name] = module
+    if code is not None:
+        exec(marshal.loads(code), vars(module))
+    return module
+
+
+def suite_module() -> ModuleType:
+    """Make the empty module that the suite will be loaded into."""
+    return make_module(_SUITE_MODULE, file=str(Path.cwd() / SUITE_FILE))
+
+
+class _SuiteFile(pytest.Module):
+    """The submitted file, already loaded."""
+
+    suite: ModuleType
+
+    def _getobj(self) -> ModuleType:
+        return self.suite
+
+
+def _collect(session: Session, suite: ModuleType, code: bytes) -> list[pytest.Item]:
+    try:
+        exec(marshal.loads(code), vars(suite))
+    except pytest.skip.Exception as error:
+        raise EndRun(RunEnd.COLLECTION_ERROR, f"the file skips itself: {error}") from error
+    except (SystemExit, KeyboardInterrupt, pytest.exit.Exception):
+        raise
+    except MemoryError as error:
+        raise EndRun(RunEnd.OUT_OF_MEMORY, "the file ran out of memory while it was imported") from error
+    except BaseException as error:  # border: whatever the submitted file raises while it is imported
+        raise EndRun(RunEnd.COLLECTION_ERROR, _import_problem(error, suite)) from error
+    if hasattr(suite, "pytest_plugins"):
+        raise EndRun(RunEnd.PLUGINS, "pytest_plugins is not allowed: only the submitted file counts")
+    node = _SuiteFile.from_parent(session, path=Path.cwd() / SUITE_FILE)
+    node.suite = suite
+    items = list(session.genitems(node))
+    session.items = items
+    session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
+    return items
+
+
+def _import_problem(error: BaseException, suite: ModuleType) -> str:
+    line = _suite_line(error.__traceback__, suite)
+    where = f"line {line}: " if line else ""
+    return f"{where}{type(error).__name__}: {error}"[:MAX_MESSAGE_CHARS]
+
+
+def _check_items(items: list[pytest.Item]) -> None:
+    if not items:
+        raise EndRun(RunEnd.NO_TESTS, "no test was found; name functions test_... and classes Test...")
+    functions = {item.nodeid.partition("[")[0] for item in items}
+    if len(functions) > MAX_FUNCTIONS:
+        raise EndRun(RunEnd.TOO_MANY_FUNCTIONS, f"{len(functions)} test functions, at most {MAX_FUNCTIONS} are allowed")
+    if len(items) > MAX_CASES:
+        raise EndRun(RunEnd.TOO_MANY_CASES, f"{len(items)} test cases, at most {MAX_CASES} are allowed")
+    for item in items:
+        function = getattr(item, "obj", None)
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or _is_async_case(item):
+            raise EndRun(RunEnd.ASYNC_TESTS, "async tests are not run; call asyncio.run(...) inside a plain test")
+
+
+def _is_async_case(item: pytest.Item) -> bool:
+    owner = getattr(item, "cls", None)
+    asyncio_case = getattr(sys.modules.get("unittest.async_case"), "IsolatedAsyncioTestCase", None)
+    return owner is not None and asyncio_case is not None and issubclass(owner, asyncio_case)
+
+
+def _run(session: Session, items: list[pytest.Item]) -> None:
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+
+def _check_threads() -> None:
+    left = threading.active_count() - 1
+    if left:
+        raise EndRun(RunEnd.THREADS_LEFT, f"{left} thread(s) of the suite were still running at the end; join them")
+
+
+def _refuse_plugin(*_: object, **__: object) -> None:
+    raise EndRun(RunEnd.PLUGINS, "registering plug-ins is not allowed: only the submitted file counts")
+
+
+class _Recorder:
+    """A plug-in that keeps one record per test instead of pytest's reports."""
+
+    def __init__(self, facts: Facts, suite: ModuleType, program: ModuleType, *, represent: bool) -> None:
+        self._facts = facts
+        self._suite = suite
+        self._program = program
+        self._represent = represent
+        self._parameter_ids = 0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: CallInfo[None]) -> pytest.TestReport:
+        """Make a report without a traceback; pytest's own wrappers (unittest, skip, xfail) still act on it."""
+        outcome, text = "passed", None
+        record = self._facts.tests.setdefault(_name(item), {"outcome": TestOutcome.PASSED})
+        if call.excinfo is not None:
+            error = call.excinfo.value
+            if isinstance(error, SystemExit):
+                raise error
+            skipped = isinstance(error, pytest.skip.Exception)
+            outcome, text = ("skipped", (SUITE_FILE, 0, "skipped")) if skipped else ("failed", "failed")
+            self._note(record, error)
+        return pytest.TestReport(
+            item.id, item.location, {}, outcome, text, call.when, duration=0.0, start=0.0, stop=0.0
+        )
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the worst outcome of a test's phases and subtests."""
+        record = self._facts.tests[report.nodeid.partition("::")[2]]
+        if hasattr(report, "wasxfail"):
+            outcome = TestOutcome.XFAILED if report.skipped else TestOutcome.XPASSED
+        elif report.failed:
+            outcome = TestOutcome.FAILED if report.when == "call" else TestOutcome.ERROR
+        elif report.skipped:
+            outcome = TestOutcome.SKIPPED
+        else:
+            return
+        if record["outcome"] not in _FLAWS:
+            record["outcome"] = outcome
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A part of the file that cannot be collected makes the whole file uncollectable."""
+        if not report.passed:
+            raise EndRun(RunEnd.COLLECTION_ERROR, f"pytest could not collect the file: {report.longrepr}"[:MAX_MESSAGE_CHARS])
+
+    def pytest_make_parametrize_id(self) -> None:
+        """Count parameter sets while they are made: a million of them must not be made first."""
+        self._parameter_ids += 1
+        if self._parameter_ids > _MAX_PARAMETER_IDS:
+            raise EndRun(RunEnd.TOO_MANY_CASES, f"more than {MAX_CASES} test cases, at most {MAX_CASES} are allowed")
+
+    def _note(self, record: dict[str, Any], error: BaseException) -> None:
+        if "message" in record:
+            return
+        record["asserted"] = isinstance(error, AssertionError | pytest.fail.Exception) and self._is_from_suite(error)
+        record["message"] = ""
+        if self._represent:
+            record["message"] = f"{type(error).__name__}: {error}"[:MAX_MESSAGE_CHARS]
+            record["line"] = _suite_line(error.__traceback__, self._suite)
+
+    def _is_from_suite(self, error: BaseException) -> bool:
+        """Whether the innermost frame that is the suite's or the program's is the suite's."""
+        owner = None
+        for frames in _links(error.__traceback__):
+            if frames.tb_frame.f_globals is vars(self._suite):
+                owner = self._suite
+            elif frames.tb_frame.f_globals is vars(self._program):
+                owner = self._program
+        return owner is self._suite
+
+
+def _name(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[2]
+
+
+def _suite_line(trace: TracebackType | None, suite: ModuleType) -> int | None:
+    lines = [link.tb_lineno for link in _links(trace) if link.tb_frame.f_globals is vars(suite)]
+    return lines[-1] if lines else None
+
+
+def _links(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
