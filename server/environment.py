@@ -8,19 +8,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
-from openenv.core.env_server.interfaces import Environment
-from openenv.core.env_server.types import EnvironmentMetadata
-from pydantic import Field
-
 from autotest_env.errors import EpisodeExpiredError, NoEpisodeError
 from autotest_env.models import TestAction, TestObservation, TestState
+from autotest_env.server.calls import ResetCall, check_reset
 from autotest_env.server.episodes import ActionKind, Episode
 from autotest_env.server.faults import marking
-from autotest_env.server.requests import ResetCall, check_reset
 from autotest_env.server.views import reset_view, state_view, step_view
 from autotest_env.tasks.family import Family, Task
 from autotest_env.tasks.registry import TaskRequest
 from autotest_env.tasks.seeds import MAX_SEED
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import EnvironmentMetadata
+from pydantic import Field
 
 NAME = "autotest_env"
 DISTRIBUTION = "openenv-autotest-env"
@@ -94,7 +93,7 @@ class AutotestEnvironment(Environment[TestAction, TestObservation, TestState]):
         self._episode: Episode | None = None
         self._expired = False
 
-    def reset(  # type: ignore[override]  # named parameters only: OpenEnv drops keys that are not named here
+    def reset(  # type: ignore[override]  # noqa: PLR0913, PLR0917  # OpenEnv drops keys that are not named here
         self,
         seed: object = None,
         episode_id: object = None,

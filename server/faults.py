@@ -1,9 +1,9 @@
 """Errors on the wire: a stable code and a message, the same on both transports, and never anybody's input.
 
 OpenEnv answers an exception of an environment with a frame that carries `str(exception)` and swallows the rest, in
-another thread and context than the one that serves the socket. So the text itself is the carrier: `Marked` begins with
-a mark that is drawn anew in each process, and `server.rim` takes only texts with the mark for ours. Whatever else gets
-into such a frame, from whichever library, is INTERNAL without text.
+another thread and context than the one that serves the socket. So the text itself is the carrier: that of a MarkedError
+begins with a mark drawn anew in each process, and `server.rim` takes only texts with the mark for ours. Whatever else
+gets into such a frame, from whichever library, is INTERNAL without text.
 """
 
 import logging
@@ -53,7 +53,7 @@ INTERNAL_FAULT = Fault(code=INTERNAL, message="the server failed; nothing was ju
 
 def fault_of(error: BaseException) -> Fault:
     """Translate an exception; all but ours become INTERNAL."""
-    if isinstance(error, Marked):
+    if isinstance(error, MarkedError):
         return error.fault
     if isinstance(error, GraderError):
         return Fault(code=error.code, message=str(error), status=error.status, retry_after_s=error.retry_after_s)
@@ -62,7 +62,7 @@ def fault_of(error: BaseException) -> Fault:
     return INTERNAL_FAULT
 
 
-class Marked(AutotestError):
+class MarkedError(AutotestError):
     """A fault on its way through OpenEnv."""
 
     def __init__(self, fault: Fault) -> None:
@@ -88,23 +88,24 @@ def unmark(text: str) -> Fault:
 
 @contextmanager
 def marking() -> Iterator[None]:
-    """Turn every exception of the block into a Marked one, and log those that are our failure."""
+    """Turn every exception of the block into a MarkedError one, and log those that are our failure."""
     try:
         yield
-    except Exception as error:  # the border to OpenEnv: it would pass the text of any exception to the caller
+    except Exception as error:  # noqa: BLE001  # the border to OpenEnv: it would pass the text of any exception to the caller
         log_failure(error)
-        raise Marked(fault_of(error)) from None
+        raise MarkedError(fault_of(error)) from None
 
 
 def log_failure(error: BaseException) -> None:
     """Log where something broke: types and places, not messages, which may hold submitted code."""
-    if isinstance(error, CallerError | Marked):
+    if isinstance(error, CallerError | MarkedError):
         return
     if isinstance(error, GraderError):
         _log.warning("%s: %s", error.code, error)
         return
     chain: BaseException | None = error
     while chain is not None:
-        places = [f"{entry.filename}:{entry.lineno} {entry.name}" for entry in traceback.extract_tb(chain.__traceback__)]
-        _log.error("%s at %s", type(chain).__qualname__, " < ".join(reversed(places)))
+        frames = reversed(traceback.extract_tb(chain.__traceback__))
+        places = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)
+        _log.error("%s at %s", type(chain).__qualname__, places)
         chain = chain.__cause__ or chain.__context__

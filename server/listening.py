@@ -7,9 +7,8 @@ import sys
 from contextlib import suppress
 
 import uvicorn
-from fastapi import FastAPI
-
 from autotest_env.errors import SetupError
+from fastapi import FastAPI
 
 BACKLOG = 2048
 GRACE_S = 5

@@ -9,12 +9,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 from autotest_env.errors import CallerError, InvalidRequestError, InvalidValueError
 from autotest_env.server import bounds
+from autotest_env.server.calls import check_action, describe
 from autotest_env.server.faults import INTERNAL_FAULT, Fault, fault_of, log_failure, unmark
-from autotest_env.server.requests import check_action, describe
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _DRAIN_BYTES = 32 * bounds.MAX_BYTES
@@ -59,7 +58,7 @@ class _Exchange:
             await self._app(self._scope, self._replay, self._watch)
         except _GoneError:
             return
-        except Exception as error:  # the border of the HTTP side
+        except Exception as error:  # noqa: BLE001  # the border of the HTTP side
             log_failure(error)
             await self._refuse(fault_of(error))
 
@@ -115,7 +114,7 @@ class _Session:
     async def serve(self) -> None:
         try:
             await self._app(self._scope, self._admit, self._translate)
-        except Exception as error:  # the border of the WebSocket side
+        except Exception as error:  # noqa: BLE001  # the border of the WebSocket side
             log_failure(error)
             if self._open:
                 await self._answer(fault_of(error))
