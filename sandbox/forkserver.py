@@ -24,7 +24,7 @@ import coverage
 
 from autotest_env.sandbox import audit, confine, folders, frames, rewrite, session
 from autotest_env.sandbox.suite import RunEnd
-from autotest_env.sandbox.worker import RUN_FOLDER, STARTED
+from autotest_env.sandbox.worker import PROGRESS, RUN_FOLDER, STARTED
 
 MAX_JOB_BYTES = 8 << 20
 _POLL_S = 0.05
@@ -197,12 +197,14 @@ def _run(header: dict[str, Any], blobs: list[bytes], report: int, prepared: sess
         audit.leave(0)
 
     suite = session.suite_module()
-    coverage = _Lines(header["module"]) if header["cover"] else None
-    program = session.make_module(header["module"], blobs[0])
-    audit.watch(vars(suite), vars(program), distrust)
+    lines = _Lines(header["module"]) if header["cover"] else None
+    modules = session.Modules(suite, session.make_module(header["module"], blobs[0]))
+    audit.watch(vars(suite), vars(modules.program), distrust)
     frames.write_all(report, STARTED)
-    facts = session.run_suite(prepared, suite, blobs[1], program, represent=header["represent"])
-    return {**asdict(facts), "lines": coverage.stop() if coverage else []}
+    facts = session.run_suite(
+        prepared, blobs[1], modules, represent=header["represent"], progress=lambda: frames.write_all(report, PROGRESS)
+    )
+    return {**asdict(facts), "lines": lines.stop() if lines else []}
 
 
 class _Lines:

@@ -18,7 +18,7 @@ from autotest_env.sandbox.suite import (
     TestOutcome,
     TestReport,
 )
-from autotest_env.sandbox.worker import STARTED, ChildEnd
+from autotest_env.sandbox.worker import PROGRESS, STARTED, ChildEnd
 
 _STOPS = {"cpu": RunEnd.CPU_LIMIT, "wall": RunEnd.WALL_LIMIT}
 _MAX_ID_CHARS = 1000
@@ -46,7 +46,7 @@ def read_result(end: ChildEnd) -> SuiteResult:
     if os.WIFSIGNALED(end.status):
         name = signal.Signals(os.WTERMSIG(end.status)).name
         return _bare(end, RunEnd.CRASHED, f"the process running the tests died by {name}")
-    if end.report == STARTED:
+    if not end.report.strip(STARTED + PROGRESS):
         return _bare(end, RunEnd.EXITED, "the process running the tests was left without a report")
     try:
         return _parse(end)
@@ -55,7 +55,7 @@ def read_result(end: ChildEnd) -> SuiteResult:
 
 
 def _parse(end: ChildEnd) -> SuiteResult:
-    header, blobs = frames.unpack(end.report.removeprefix(STARTED))
+    header, blobs = frames.unpack(end.report.lstrip(STARTED + PROGRESS))
     tests, lines = header["tests"], header["lines"]
     if blobs or len(tests) > MAX_CASES or len(header) != len(("end", "detail", "tests", "lines")):
         raise ValueError("not a report of a run")
@@ -88,4 +88,5 @@ def _text(value: object, most: int) -> str:
 
 
 def _bare(end: ChildEnd, name: RunEnd, detail: str) -> SuiteResult:
-    return SuiteResult(end=name, detail=detail, cpu_s=end.cpu_s, wall_s=end.wall_s)
+    started = end.report.count(PROGRESS) if end.stopped else 0
+    return SuiteResult(end=name, detail=detail, started=started, cpu_s=end.cpu_s, wall_s=end.wall_s)

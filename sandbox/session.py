@@ -11,7 +11,7 @@ import marshal
 import random
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from io import StringIO
@@ -44,6 +44,14 @@ class Prepared:
 
     config: Config
     session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """The two modules of a run: the suite and the program under test."""
+
+    suite: ModuleType
+    program: ModuleType
 
 
 @dataclass(slots=True)
@@ -87,17 +95,21 @@ def prepare(folder: Path) -> Prepared:
     return Prepared(config, session)
 
 
-def run_suite(prepared: Prepared, suite: ModuleType, code: bytes, program: ModuleType, *, represent: bool) -> Facts:
-    """Load, collect and run one suite in this process, and return the facts."""
+def run_suite(
+    prepared: Prepared, code: bytes, modules: Modules, *, represent: bool, progress: Callable[[], None]
+) -> Facts:
+    """Load, collect and run one suite in this process, and return the facts; `progress` is called as each test starts."""
     facts = Facts()
-    recorder = _Recorder(facts, suite, program, represent=represent)
+    recorder = _Recorder(facts, modules, represent=represent)
     prepared.config.pluginmanager.register(recorder, "autotest-recorder")
     prepared.config.pluginmanager.register = _refuse_plugin  # type: ignore[method-assign]
     random.seed(0)
     try:
-        items = _collect(prepared.session, suite, code)
+        items = _collect(prepared.session, modules.suite, code)
         _check_items(items)
-        _run(prepared.session, items)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            progress()
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         _check_threads()
     except EndRun as stop:
         facts.end, facts.detail = stop.end, stop.detail
@@ -185,11 +197,6 @@ def _is_async_case(item: pytest.Item) -> bool:
     return owner is not None and asyncio_case is not None and issubclass(owner, asyncio_case)
 
 
-def _run(session: Session, items: list[pytest.Item]) -> None:
-    for item, following in zip(items, [*items[1:], None], strict=True):
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-
-
 def _check_threads() -> None:
     left = threading.active_count() - 1
     if left:
@@ -203,10 +210,10 @@ def _refuse_plugin(*_: object, **__: object) -> None:
 class _Recorder:
     """A plug-in that keeps one record per test instead of pytest's reports."""
 
-    def __init__(self, facts: Facts, suite: ModuleType, program: ModuleType, *, represent: bool) -> None:
+    def __init__(self, facts: Facts, modules: Modules, *, represent: bool) -> None:
         self._facts = facts
-        self._suite = suite
-        self._program = program
+        self._suite = modules.suite
+        self._program = modules.program
         self._represent = represent
         self._parameter_ids = 0
 

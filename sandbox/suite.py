@@ -84,6 +84,8 @@ class SuiteResult:
     tests: tuple[TestReport, ...] = ()
     detail: str = ""
     """For people, about the suite alone; empty where representations were not asked for."""
+    started: int = 0
+    """Where the run was stopped at a limit: how many tests had started; the last of them was running."""
     cpu_s: float = 0.0
     wall_s: float = 0.0
     lines: frozenset[int] = frozenset()

@@ -24,6 +24,8 @@ MAX_REPORT_BYTES = 2 << 20
 RUN_FOLDER = "run"
 STARTED = b"\n"
 """A child writes this before its report when it starts on submitted text: a report missing after it is not our failure."""
+PROGRESS = b"."
+"""Written as each test starts: so that a run stopped in mid-test tells in which."""
 
 _START_S = 60.0
 _GRACE_S = 10.0
