@@ -33,12 +33,16 @@ class _Block:
 @dataclass(frozen=True, slots=True)
 class _Names:
     defined: frozenset[str]
-    imported: frozenset[str]
+    bound: frozenset[str]
+    """Defined or imported at top level."""
+    missing: frozenset[str]
+    """Used, but bound nowhere in the text; empty where a star import may bind it."""
 
 
 def extract_code(answer: str) -> str:
     """Return the pytest file of an answer; empty when there is no code in it."""
-    text = _without_thinking(answer[:_MAX_ANSWER_CHARS].replace("\r\n", "\n"))
+    sendable = answer[:_MAX_ANSWER_CHARS].encode("utf-8", "replace").decode("utf-8")
+    text = _without_thinking(sendable.replace("\r\n", "\n"))
     blocks = [block for block in _fenced(text) if block.text.strip()]
     if not blocks:
         return _from_prose(text)
@@ -137,23 +141,24 @@ def _joined(texts: Sequence[str], main: str) -> str:
 
     A text completes it when it holds further tests or defines what is missing, and redefines nothing.
     """
-    names, missing = _names(main)
-    kept = {main}
-    for text in texts:
-        if text in kept or _parse(text) is None:
-            continue
-        own, _ = _names(text)
-        if own.defined & (names.defined | names.imported):
-            continue
-        if _has_tests(_parse(text)) or (own.defined | own.imported) & missing:
-            kept.add(text)
-            names = _Names(names.defined | own.defined, names.imported | own.imported)
+    names = {text: _names(text) for text in dict.fromkeys(texts) if _parse(text) is not None}
+    kept = [main]
+    grew = True
+    while grew:
+        grew = False
+        bound = frozenset().union(*(names[text].bound for text in kept))
+        missing = frozenset().union(*(names[text].missing for text in kept)) - bound
+        for text, own in names.items():
+            wanted = _has_tests(_parse(text)) or own.bound & missing
+            if text not in kept and wanted and not own.defined & bound:
+                kept.append(text)
+                grew = True
+                break
     joined = "\n\n".join(text.rstrip("\n") + "\n" for text in dict.fromkeys(texts) if text in kept)
     return joined if _parse(joined) is not None else main
 
 
-def _names(text: str) -> tuple[_Names, frozenset[str]]:
-    """Return what a text binds at top level, and what it uses but never binds (nothing, if it has a star import)."""
+def _names(text: str) -> _Names:
     defined: set[str] = set()
     imported: set[str] = set()
     used: set[str] = set()
@@ -170,4 +175,4 @@ def _names(text: str) -> tuple[_Names, frozenset[str]]:
         elif isinstance(node, ast.arg):
             used.add(node.arg)
     missing = set() if "*" in imported else used - bound - defined - imported
-    return _Names(frozenset(defined), frozenset(imported)), frozenset(missing)
+    return _Names(frozenset(defined), frozenset(defined | imported), frozenset(missing))

@@ -1,6 +1,9 @@
 """One episode: observe, act, log, until it is done."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
+
+from openenv.core.client_types import StepResult
 
 from autotest_env.agents.journal import EpisodeLog, StepRecord
 from autotest_env.agents.policies import Move, Policy
@@ -10,24 +13,24 @@ from autotest_env.models import TestAction, TestObservation
 class Env(Protocol):
     """What the loop needs of an environment; AutoTestEnvClient is one."""
 
-    def reset(self, **params: Any) -> TestObservation:
+    def reset(self, **params: Any) -> StepResult[TestObservation]:
         """Begin an episode."""
         ...
 
-    def step(self, action: TestAction) -> TestObservation:
+    def step(self, action: TestAction) -> StepResult[TestObservation]:
         """Send one action."""
         ...
 
 
-def play(env: Env, policy: Policy, params: dict[str, Any], log: EpisodeLog) -> None:
+def play(env: Env, policy: Policy, params: Mapping[str, Any], log: EpisodeLog) -> None:
     """Play one episode and log each step right after it; whatever the environment raises goes through."""
     log.messages = policy.messages
-    observation = env.reset(**params)
+    observation = env.reset(**params).observation
     log.task_id = observation.task_id
     while not observation.done:
         move = policy.act(observation)
         try:
-            observation = env.step(TestAction(action_type=move.action_type, test_code=move.test_code))
+            observation = env.step(TestAction(action_type=move.action_type, test_code=move.test_code)).observation
         except Exception as error:  # logged as this step, and raised again
             log.step(_lost(move, error))
             raise

@@ -6,12 +6,13 @@ text never holds the key.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, cast
 from urllib.parse import urlsplit
 
 import openai
 from openai.types.chat import ChatCompletionMessageParam
+
+from autotest_env.agents.options import ChatOptions
 
 Message = dict[str, str]
 """`role` and `content`, as chat completions have them."""
@@ -31,24 +32,10 @@ class ChatModel(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelOptions:
-    """Where the model is and how it is asked."""
-
-    base_url: str
-    name: str
-    api_key: str = field(default="", repr=False)
-    """Empty where the endpoint needs none."""
-    temperature: float = 0.0
-    max_tokens: int = 4096
-    timeout_s: float = 120.0
-    max_retries: int = 4
-
-
 class OpenAIModel:
     """A ChatModel over HTTP."""
 
-    def __init__(self, options: ModelOptions) -> None:
+    def __init__(self, options: ChatOptions) -> None:
         self._options = options
         self._client = openai.OpenAI(
             api_key=options.api_key or "none",
@@ -62,7 +49,7 @@ class OpenAIModel:
         options = self._options
         try:
             completion = self._client.chat.completions.create(
-                model=options.name,
+                model=options.model,
                 messages=cast("list[ChatCompletionMessageParam]", list(messages)),
                 temperature=options.temperature,
                 max_tokens=options.max_tokens,

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from autotest_env.agents.answers import extract_code
-from autotest_env.agents.model import ChatModel, Message, ModelError
+from autotest_env.agents.embedded import write_suite
+from autotest_env.agents.model import ChatModel, Message, ModelError, OpenAIModel
+from autotest_env.agents.options import Options
 from autotest_env.agents.prompts import EMPTY_HINT, SYSTEM, feedback_prompt
 from autotest_env.models import TestObservation
 
@@ -32,6 +34,17 @@ class Policy(Protocol):
     def act(self, observation: TestObservation) -> Move:
         """Return the move that answers an observation: the one of the reset, or of the last step."""
         ...
+
+
+def policy_maker(options: Options) -> Callable[[int], Policy]:
+    """Return what makes the policy of one episode from its seed."""
+    if options.chat is not None:
+        model = OpenAIModel(options.chat)
+        return lambda seed: ChatPolicy(model, seed)
+    if options.suite is not None:
+        suite = options.suite
+        return lambda _seed: OneSuitePolicy(lambda _module, _files: suite)
+    return lambda _seed: OneSuitePolicy(write_suite)
 
 
 class OneSuitePolicy:
