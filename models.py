@@ -4,7 +4,11 @@ Nothing here raises in a validator and `test_code` has no length constraint: a b
 named status, and the rollout goes on.
 """
 
+from importlib.util import find_spec
 from typing import Literal
+
+if find_spec("openenv") is None:
+    raise SystemExit("autotest-env is not installed in this Python; in its folder run: python -m pip install -e .")
 
 from openenv.core.env_server.types import Action, Observation, State
 from pydantic import BaseModel, ConfigDict, Field
@@ -27,8 +31,8 @@ class TestAction(Action):
 
     action_type: ActionType = Field(
         default="submit_tests",
-        description="submit_tests: run and score test_code, costs an attempt. view_coverage: line coverage of the shown "
-        "code by test_code, or by the last submission if empty; costs a step. done: end the episode.",
+        description="submit_tests: run and score test_code, costs an attempt. view_coverage: line coverage of the "
+        "shown code by test_code, or by the last submission if empty; costs a step. done: end the episode.",
     )
     test_code: str = Field(
         default="", description="Complete source of one pytest file, at most 64 KiB of UTF-8; more is judged 0."

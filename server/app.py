@@ -20,9 +20,10 @@ from autotest_env.errors import SetupError
 from autotest_env.server.settings import MAX_PORT, Settings, require_one_openenv
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from autotest_env.sandbox.run import Sandbox
     from autotest_env.server.environment import TaskSource
-    from fastapi import FastAPI
 
 SESSION_TIMEOUT_S = 3600.0
 _SLOW_IMPORT = "openenv.core.env_server.http_server"
@@ -80,13 +81,14 @@ def _start_sandbox(settings: Settings) -> "Sandbox":
 
 
 def _assemble(settings: Settings, tasks: "TaskSource", layers: dict[str, str], close: Callable[[], None]) -> "FastAPI":
+    from openenv.core.env_server.http_server import create_app  # noqa: PLC0415  # takes seconds
+    from openenv.core.env_server.types import ConcurrencyConfig  # noqa: PLC0415
+
     from autotest_env.models import TestAction, TestObservation, TestState  # noqa: PLC0415
     from autotest_env.server import http_routes  # noqa: PLC0415
     from autotest_env.server.environment import NAME, AutotestEnvironment, Engine  # noqa: PLC0415
     from autotest_env.server.rim import Rim  # noqa: PLC0415
     from autotest_env.server.store import EpisodeStore  # noqa: PLC0415
-    from openenv.core.env_server.http_server import create_app  # noqa: PLC0415  # takes seconds
-    from openenv.core.env_server.types import ConcurrencyConfig  # noqa: PLC0415
 
     engine = Engine(tasks=tasks, layers=layers)
     app = create_app(

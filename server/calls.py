@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from pydantic import ValidationError
+
 from autotest_env.errors import InvalidValueError
 from autotest_env.models import TestAction
 from autotest_env.server.episodes import DEFAULT_ATTEMPTS, MAX_ATTEMPTS
 from autotest_env.tasks.registry import TaskRequest
 from autotest_env.tasks.seeds import MAX_SEED
-from pydantic import ValidationError
 
 MAX_ID_CHARACTERS = 255
 

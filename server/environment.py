@@ -8,6 +8,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import EnvironmentMetadata
+from pydantic import Field
+
 from autotest_env.errors import EpisodeExpiredError, NoEpisodeError
 from autotest_env.models import TestAction, TestObservation, TestState
 from autotest_env.server.calls import ResetCall, check_reset
@@ -17,9 +21,6 @@ from autotest_env.server.views import reset_view, state_view, step_view
 from autotest_env.tasks.family import Family, Task
 from autotest_env.tasks.registry import TaskRequest
 from autotest_env.tasks.seeds import MAX_SEED
-from openenv.core.env_server.interfaces import Environment
-from openenv.core.env_server.types import EnvironmentMetadata
-from pydantic import Field
 
 NAME = "autotest_env"
 DISTRIBUTION = "openenv-autotest-env"

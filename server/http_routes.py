@@ -7,6 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, TypeVar
 
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from openenv.core.env_server.serialization import serialize_observation
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
 from autotest_env.errors import GraderBusyError, InvalidValueError
 from autotest_env.models import TestAction, TestObservation, TestState
 from autotest_env.server.calls import ResetCall, check_id, check_reset, check_step, describe
@@ -16,13 +24,6 @@ from autotest_env.server.faults import Fault
 from autotest_env.server.store import EpisodeStore
 from autotest_env.server.views import reset_view, state_view
 from autotest_env.tasks.seeds import MAX_SEED
-from fastapi import APIRouter, FastAPI, Query, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
-from openenv.core.env_server.serialization import serialize_observation
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.exceptions import HTTPException
 
 REPLACED = frozenset({"/reset", "/step", "/state", "/metadata"})
 

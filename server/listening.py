@@ -7,8 +7,9 @@ import sys
 from contextlib import suppress
 
 import uvicorn
-from autotest_env.errors import SetupError
 from fastapi import FastAPI
+
+from autotest_env.errors import SetupError
 
 BACKLOG = 2048
 GRACE_S = 5

@@ -11,6 +11,8 @@ from autotest_env.server.episodes import Episode
 
 MAX_EPISODES = 10_000
 MIN_IDLE_S = 3600.0
+MIN_IDLE_ENDED_S = 300.0
+"""An ended episode still answers retries; nobody retries for longer than this."""
 
 
 @dataclass(slots=True)
@@ -24,7 +26,7 @@ class _Kept:
 
 
 class EpisodeStore:
-    """Holds episodes; when it is full, the longest idle one that has ended or been idle for an hour makes room.
+    """Holds episodes; when it is full, the longest idle one makes room, if idle for an hour or ended for minutes.
 
     Clock: seconds that never go back.
     """
@@ -93,7 +95,8 @@ class EpisodeStore:
     def _longest_idle(self) -> str:
         now = self._clock()
         for episode_id, kept in self._by_id.items():
-            if kept.episode.progress.ended is not None or now - kept.used_at >= MIN_IDLE_S:
+            least = MIN_IDLE_S if kept.episode.progress.ended is None else MIN_IDLE_ENDED_S
+            if now - kept.used_at >= least:
                 return episode_id
         oldest = next(iter(self._by_id.values()))
         wait_s = max(1, round(MIN_IDLE_S - (now - oldest.used_at)))

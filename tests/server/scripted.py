@@ -1,8 +1,8 @@
 """A family that scores by marks in the text instead of running it, and a server that serves it.
 
-    score=0.5     this submission's score
-    wait=0.5      judging takes so many seconds
-    grader_fails  we fail            grader_breaks  an exception nobody expected, with the code in its text
+score=0.5     this submission's score
+wait=0.5      judging takes so many seconds
+grader_fails  we fail            grader_breaks  an exception nobody expected, with the code in its text
 """
 
 import argparse
