@@ -14,7 +14,10 @@ from pydantic import BaseModel
 
 from autotest_env import errors, models
 from autotest_env.errors import SetupError
+from autotest_env.sandbox.suite import RunEnd, SuiteResult, TestOutcome, TestReport
 from autotest_env.server.settings import Settings
+from autotest_env.tasks.judging import BugRuns, Evidence
+from autotest_env.tasks.unit_test_writer import rubric
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -25,19 +28,6 @@ SHELL = [code.strip() for language, code in BLOCKS if language == "sh"]
 FORMULAS = [code for language, code in BLOCKS if language == ""]
 LINE = re.compile(r"\[(START|STEP|END)\] \w+=.*")
 OPENENVS_OWN = {"metadata", "done", "reward"}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """Run the README's server command on a free port."""
-    command = [str(Path(sys.executable).with_name("server")), "--port", "0"]
-    read_end, write_end = os.pipe()
-    with subprocess.Popen([*command, "--ready-fd", str(write_end)], pass_fds=[write_end]) as process:
-        os.close(write_end)
-        with os.fdopen(read_end) as ready:
-            host, port = ready.readline().split()
-        yield f"http://{host}:{port}"
-        process.terminate()
 
 
 def _run(code: str, url: str, folder: Path) -> str:
@@ -65,12 +55,12 @@ def test_no_block_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("code", PYTHON, ids=range(len(PYTHON)))
-def test_a_python_block_runs(code: str, server: str, tmp_path: Path) -> None:
-    assert _run(code, server, tmp_path).strip()
+def test_a_python_block_runs(code: str, real_server: Any, tmp_path: Path) -> None:
+    assert _run(code, real_server.url, tmp_path).strip()
 
 
-def test_the_seed_example_gives_the_same_twice(server: str, tmp_path: Path) -> None:
-    assert _run(PYTHON[0], server, tmp_path) == _run(PYTHON[0], server, tmp_path)
+def test_the_seed_example_gives_the_same_twice(real_server: Any, tmp_path: Path) -> None:
+    assert _run(PYTHON[0], real_server.url, tmp_path) == _run(PYTHON[0], real_server.url, tmp_path)
 
 
 def test_the_demo_prints_the_standard_lines_only() -> None:
@@ -88,6 +78,13 @@ def test_the_test_command_sets_up_checks_and_reaches_pytest() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test_the_test_command_sets_up_checks_and_reaches_pytest" in done.stdout
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("exec scripts/test")
+
+
+def test_the_server_command_is_the_server() -> None:
+    (command,) = SHELL[2].splitlines()
+    done = _script(str(Path(sys.executable).with_name(Path(command).name)), "--help")
+    assert done.returncode == 0, done.stderr
+    assert "AUTOTEST_PORTS" in done.stdout
 
 
 def test_the_docker_command_fits_the_image() -> None:
@@ -162,6 +159,36 @@ def _table(header: str) -> list[str]:
     return after[: next(number for number, line in enumerate(after) if not line.startswith("|"))]
 
 
+def _outcomes(failing: str = "", *, end: RunEnd = RunEnd.COMPLETED) -> SuiteResult:
+    """Return a run of the example's four tests, named a to d, in which some fail."""
+    outcome = {True: TestOutcome.FAILED, False: TestOutcome.PASSED}
+    return SuiteResult(end=end, tests=tuple(TestReport(id=f"test_{x}", outcome=outcome[x in failing]) for x in "abcd"))
+
+
+def _total(false_alarms: str) -> float:
+    """Score the example: a and b are exact about a bug each, c is loose, d may be wrong."""
+    right = _outcomes(false_alarms)
+    caught = [("a", "aaa"), ("b", "bbb"), ("c", "c--")]
+    bugs = tuple(
+        BugRuns(
+            bug=bug,
+            renderings=(_outcomes(false_alarms + bug),) * 2,
+            siblings=tuple(_outcomes(false_alarms + notices) for notices in siblings),
+        )
+        for bug, siblings in caught
+    )
+    nothing = _outcomes("abcd")
+    evidence = Evidence(reference=(right,) * 2, shown=nothing, decoys=(right,), null=nothing, bugs=bugs, bug_count=3)
+    return rubric.score(evidence).total
+
+
+def test_the_worked_example_is_what_the_rubric_computes() -> None:
+    stated = re.search(r"= (0\.\d{6})$", FORMULAS[1], flags=re.MULTILINE)
+    assert stated
+    assert float(stated[1]) == round(_total("d"), 6)
+    assert f"Without the fourth test it would be {_total(''):.6f}." in README
+
+
 def test_the_settings_table_is_what_the_server_reads() -> None:
     with pytest.raises(SetupError) as refusal:
         Settings.from_environment({"AUTOTEST_QQQQQQQQQQQQQQQQ": "1"})
@@ -174,10 +201,10 @@ def test_the_settings_table_is_what_the_server_reads() -> None:
     assert set(stated) >= {"AUTOTEST_HOST", "AUTOTEST_PORTS", "AUTOTEST_SESSIONS", "AUTOTEST_ISOLATION"}
 
 
-def test_every_endpoint_of_the_table_is_served(server: str) -> None:
+def test_every_endpoint_of_the_table_is_served(real_server: Any) -> None:
     import requests
 
-    document = requests.get(f"{server}/openapi.json", timeout=30).json()
+    document = requests.get(f"{real_server.url}/openapi.json", timeout=30).json()
     calls = [row.split("`")[1].split() for row in _table("| call | what it does |")]
     documented = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     assert {(method, path) for method, path in calls if method != "WS"} <= documented
