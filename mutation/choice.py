@@ -1,0 +1,242 @@
+"""A program's syntax tree in which every place of a bug holds all of its alternatives at once.
+
+Transforms walk into every alternative alike, so that nothing they decide depends on the alternative a text will show.
+"""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from autotest_env.mutation.mutant import Site, substitute
+
+Step = tuple[str, int | None]
+_Node = TypeVar("_Node", bound=ast.AST)
+_UNPLACEABLE = (ast.Slice, ast.Starred, ast.FormattedValue, ast.JoinedStr)
+_LOCATIONS = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
+
+
+class Choice(ast.expr):
+    """An expression with alternatives; the first is the reference's."""
+
+    _fields = ("alternatives",)
+    alternatives: list[ast.expr]
+    site: str
+
+
+class Branch(ast.AST):
+    """One alternative of a StatementChoice."""
+
+    _fields = ("body",)
+    body: list[ast.stmt]
+
+
+class StatementChoice(ast.stmt):
+    """A run of statements with alternatives."""
+
+    _fields = ("alternatives",)
+    alternatives: list[Branch]
+    site: str
+
+
+PLACES = (Choice, StatementChoice)
+
+
+def parse(source: str, sites: tuple[Site, ...]) -> ast.Module:
+    """Return the reference's tree with a Choice or StatementChoice at each site.
+
+    The place is the smallest expression (else run of statements) outside which all alternatives agree.
+    Raises ValueError when an alternative does not parse, or two places overlap.
+    """
+    tree = ast.parse(source)
+    found = [(_locate(tree, trees), site, trees) for site in sites if (trees := _alternatives(source, sites, site))]
+    found.sort(key=lambda item: _sort_key(item[0]), reverse=True)
+    for path, site, trees in found:
+        _install(tree, trees, path, site.name)
+    for place in ast.walk(tree):
+        inner = [node for node in ast.walk(place) if isinstance(node, PLACES) and node is not place]
+        if isinstance(place, PLACES) and inner:
+            raise ValueError(f"sites {place.site!r} and {inner[0].site!r} overlap in the syntax tree")
+    return tree
+
+
+def resolved(node: _Node, chosen: Mapping[str, int], show: Callable[[Choice], ast.expr]) -> _Node:
+    """Return a copy with `show(place)` at each Choice and the chosen statements at each StatementChoice."""
+    if isinstance(node, Choice):
+        return resolved(show(node), chosen, show)  # type: ignore[return-value]
+    new = node.__class__.__new__(node.__class__)
+    attributes = new.__dict__
+    attributes.update(node.__dict__)
+    for name in node._fields:
+        value = attributes.get(name)
+        if isinstance(value, list):
+            attributes[name] = _resolved_list(name, value, chosen, show)
+        elif isinstance(value, ast.AST):
+            attributes[name] = resolved(value, chosen, show)
+    return new
+
+
+def _resolved_list(
+    name: str, values: list[object], chosen: Mapping[str, int], show: Callable[[Choice], ast.expr]
+) -> list[object]:
+    result: list[object] = []
+    for value in values:
+        if isinstance(value, StatementChoice):
+            branch = value.alternatives[chosen.get(value.site, 0)]
+            result.extend(resolved(item, chosen, show) for item in branch.body)
+        else:
+            result.append(resolved(value, chosen, show) if isinstance(value, ast.AST) else value)
+    if name == "body" and values and not result:
+        result.append(ast.Pass(**_LOCATIONS))
+    return result
+
+
+def copied(node: _Node) -> _Node:
+    """Return a deep copy, marks included."""
+    new = node.__class__.__new__(node.__class__)
+    attributes = new.__dict__
+    attributes.update(node.__dict__)
+    for name in node._fields:
+        value = attributes.get(name)
+        if isinstance(value, list):
+            attributes[name] = [copied(item) if isinstance(item, ast.AST) else item for item in value]
+        elif isinstance(value, ast.AST):
+            attributes[name] = copied(value)
+    return new
+
+
+def same(left: object, right: object) -> bool:
+    """Say whether two trees are equal, locations aside."""
+    if isinstance(left, ast.AST):
+        return type(left) is type(right) and all(
+            same(getattr(left, name, None), getattr(right, name, None)) for name in left._fields
+        )
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(same, left, right))
+    return type(left) is type(right) and left == right and repr(left) == repr(right)
+
+
+def _alternatives(source: str, sites: tuple[Site, ...], site: Site) -> list[ast.Module]:
+    trees = []
+    for index in range(1, len(site.alternatives)):
+        try:
+            trees.append(ast.parse(substitute(source, sites, {site.name: index})))
+        except SyntaxError as error:
+            raise ValueError(f"alternative {index} of site {site.name!r} does not parse: {error}") from error
+    return trees
+
+
+def _locate(reference: ast.AST, others: Sequence[ast.AST]) -> list[Step]:
+    """Return the path to the smallest replaceable node or run of statements that holds every difference.
+
+    A last step of the kind ``("body", -n)`` never occurs: a run is written as two steps, its first index and the
+    number of statements kept behind it.
+    """
+    path: list[Step] = []
+    good: list[Step] = []
+    node: ast.AST = reference
+    while True:
+        step = _next_step(node, others)
+        if step is None:
+            break
+        path.append(step)
+        name, index = step
+        if index is None or all(len(getattr(item, name)) == len(getattr(node, name)) for item in others):
+            parent, node = node, _follow(node, step)
+            others = [_follow(item, step) for item in others]
+            if _is_place(parent, name, node, others):
+                good = list(path)
+        else:
+            suffix = _common_suffix(getattr(node, name), [getattr(item, name) for item in others], index)
+            good = [*path, ("suffix", suffix)]
+            break
+    if not good:
+        raise ValueError("the alternatives of a site do not differ in one statement")
+    return good
+
+
+def _next_step(node: ast.AST, others: Sequence[ast.AST]) -> Step | None:
+    if any(type(item) is not type(node) for item in others):
+        return None
+    fields = [name for name in node._fields if any(not same(getattr(node, name), getattr(item, name)) for item in others)]
+    if len(fields) != 1:
+        return None
+    name = fields[0]
+    value, values = getattr(node, name), [getattr(item, name) for item in others]
+    if isinstance(value, ast.AST):
+        return (name, None) if all(isinstance(item, ast.AST) for item in values) else None
+    if not isinstance(value, list) or not all(isinstance(item, list) for item in values):
+        return None
+    if all(len(item) == len(value) for item in values):
+        wrong = [i for i, part in enumerate(value) if any(not same(part, item[i]) for item in values)]
+        if len(wrong) == 1 and isinstance(value[wrong[0]], ast.AST):
+            return name, wrong[0]
+        return None
+    if name not in ("body", "orelse", "finalbody"):
+        return None
+    prefix = 0
+    shortest = min(len(value), *map(len, values))
+    while prefix < shortest and all(same(value[prefix], item[prefix]) for item in values):
+        prefix += 1
+    return name, prefix
+
+
+def _common_suffix(value: list[ast.AST], values: list[list[ast.AST]], prefix: int) -> int:
+    shortest = min(len(value), *map(len, values)) - prefix
+    suffix = 0
+    while suffix < shortest and all(same(value[-1 - suffix], item[-1 - suffix]) for item in values):
+        suffix += 1
+    return suffix
+
+
+def _is_place(parent: ast.AST, name: str, node: ast.AST, others: Sequence[ast.AST]) -> bool:
+    nodes = [node, *others]
+    if all(isinstance(item, ast.stmt) for item in nodes):
+        return True
+    if not all(isinstance(item, ast.expr) and not isinstance(item, _UNPLACEABLE) for item in nodes):
+        return False
+    if isinstance(parent, (ast.JoinedStr, ast.pattern, ast.match_case, ast.Global, ast.keyword)) and name != "value":
+        return False
+    return all(isinstance(getattr(item, "ctx", None), (ast.Load, type(None))) for item in nodes)
+
+
+def _follow(node: ast.AST, step: Step) -> ast.AST:
+    name, index = step
+    value = getattr(node, name)
+    result: ast.AST = value if index is None else value[index]
+    return result
+
+
+def _sort_key(path: list[Step]) -> list[tuple[str, int]]:
+    return [(name, -1 if index is None else index) for name, index in path]
+
+
+def _install(tree: ast.Module, trees: list[ast.Module], path: list[Step], site: str) -> None:
+    if path[-1][0] == "suffix":
+        _install_run(tree, trees, path, site)
+        return
+    parents = [_walk(item, path[:-1]) for item in (tree, *trees)]
+    nodes = [_follow(parent, path[-1]) for parent in parents]
+    place: ast.AST
+    if isinstance(nodes[0], ast.stmt):
+        place = StatementChoice(alternatives=[Branch(body=[node]) for node in nodes], site=site, **_LOCATIONS)
+    else:
+        place = Choice(alternatives=nodes, site=site, **_LOCATIONS)
+    name, index = path[-1]
+    if index is None:
+        setattr(parents[0], name, place)
+    else:
+        getattr(parents[0], name)[index] = place
+
+
+def _install_run(tree: ast.Module, trees: list[ast.Module], path: list[Step], site: str) -> None:
+    (name, start), (_, suffix) = path[-2:]
+    lists = [getattr(_walk(item, path[:-2]), name) for item in (tree, *trees)]
+    branches = [Branch(body=body[start : len(body) - (suffix or 0)]) for body in lists]
+    body = lists[0]
+    body[start : len(body) - (suffix or 0)] = [StatementChoice(alternatives=branches, site=site, **_LOCATIONS)]
+
+
+def _walk(node: ast.AST, path: list[Step]) -> ast.AST:
+    for step in path:
+        node = _follow(node, step)
+    return node

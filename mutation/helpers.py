@@ -1,0 +1,113 @@
+"""Private functions of a rendering: a public function's body moved away, and helpers that nobody calls."""
+
+import ast
+import random
+
+from autotest_env.mutation.constants import Number
+from autotest_env.mutation.facts import FUNCTIONS
+from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions
+
+_NEEDS_ITS_FRAME = LOOKS_AT_LOCALS | {"super", "__class__", "inspect", "warnings", "sys"}
+
+
+def move_bodies(tree: ast.Module, names: Names) -> None:
+    """Move the bodies of functions and methods into private functions of the module, called by position.
+
+    Left alone: generators, coroutines, functions that define others (their qualified names show), that need their
+    frame or class, that use class-private names.
+    """
+    body: list[ast.stmt] = []
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            for method in statement.body:
+                if isinstance(method, ast.FunctionDef) and _can_move(method):
+                    body.append(_moved(method, names))
+        elif isinstance(statement, ast.FunctionDef) and _can_move(statement):
+            body.append(_moved(statement, names))
+        body.append(statement)
+    tree.body = body
+
+
+def add_spare(tree: ast.Module, names: Names, numbers: list[Number], rng: random.Random) -> None:
+    """Add two to four private functions that nobody calls, over the program's numbers and their like."""
+    pool = [*numbers, *(10 * number for number in numbers), 2, 10, 100]
+    for _ in range(rng.randint(2, 4)):
+        tree.body.insert(rng.randint(first_free(tree), len(tree.body)), _spare(names, pool, rng))
+
+
+def first_free(tree: ast.Module) -> int:
+    """Return the first index at which a statement may be put: behind the docstring and `__future__`."""
+    index = 0
+    for statement in tree.body:
+        docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if not (future or (docstring and index == 0)):
+            break
+        index += 1
+    return index
+
+
+def has_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Say whether a body starts with a docstring."""
+    first = node.body[0] if node.body else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+
+
+def _can_move(function: ast.FunctionDef) -> bool:
+    if mentions(function, _NEEDS_ITS_FRAME) or function.name in ("__new__", "__init_subclass__", "__class_getitem__"):
+        return False
+    for node in ast.walk(function):
+        if node is not function and isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            return False
+        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.GeneratorExp)):
+            return False
+        for name in (getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "arg", "")):
+            if isinstance(name, str) and name.startswith("__") and not name.endswith("__"):
+                return False
+    return True
+
+
+def _moved(function: ast.FunctionDef, names: Names) -> ast.FunctionDef:
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    every += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+    start = 1 if has_docstring(function) else 0
+    helper = ast.FunctionDef(
+        name=names.private(),
+        args=ast.arguments(
+            posonlyargs=[],
+            args=[ast.arg(arg=argument.arg) for argument in every],
+            kwonlyargs=[],
+            kw_defaults=[],
+            defaults=[],
+        ),
+        body=function.body[start:] or [ast.Pass()],
+        decorator_list=[],
+        lineno=1,
+    )
+    helper.private = True  # type: ignore[attr-defined]
+    passed: list[ast.expr] = [ast.Name(argument.arg, ast.Load()) for argument in every]
+    call = ast.Call(func=ast.Name(helper.name, ast.Load()), args=passed, keywords=[])
+    function.body = [*function.body[:start], ast.Return(value=call)]
+    return helper
+
+
+def _spare(names: Names, pool: list[Number], rng: random.Random) -> ast.FunctionDef:
+    """Build ``def f(a, b, c): d = ...; if ... : return ...; return ...`` with random operations."""
+    a, b, c, d = (names.local() for _ in range(4))
+
+    def operand() -> str:
+        return rng.choice((a, b, c)) if rng.random() < 0.7 else repr(rng.choice(pool))
+
+    def operation() -> str:
+        return f"{operand()} {rng.choice('+-*/')} {operand()} {rng.choice('+-*/')} {repr(rng.choice(pool))}"
+
+    lines = [f"def {names.private()}({a}, {b}, {c}):", f"    {d} = {operation()}"]
+    if rng.random() < 0.6:
+        lines += [f"    if {d} {rng.choice(('<', '<=', '>', '>='))} {operand()}:", f"        {d} = {operation()}"]
+    lines.append(f"    return round({d}, {rng.randint(0, 3)})" if rng.random() < 0.5 else f"    return {operation()} - {d}")
+    function = ast.parse("\n".join(lines)).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    return function
+
+
