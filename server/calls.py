@@ -1,7 +1,7 @@
 """What callers ask for, checked once for both transports; refusals say what would be right and never echo input."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -129,7 +129,3 @@ def _text(data: Mapping[str, Any], name: str) -> str | None:
             f"{name} must be a string of 1 to {MAX_ID_CHARACTERS} printable characters, or left out"
         )
     return value
-
-
-RESET_PARAMETERS = (*(entry.name for entry in fields(TaskRequest)), "max_attempts", "episode_id")
-"""Names a reset takes; any other key is ignored."""

@@ -53,7 +53,7 @@ def test_test_code_may_be_missing_and_has_no_length_limit():
 
 
 @pytest.mark.parametrize(
-    "action, right",
+    ("action", "right"),
     [
         ({"action_type": "submit"}, "action_type must be 'submit_tests', 'view_coverage' or 'done'"),
         ({"test_code": None}, "test_code must be a string"),

@@ -48,7 +48,7 @@ def test_the_secret_is_in_no_repr():
 
 
 @pytest.mark.parametrize(
-    "name, nearest",
+    ("name", "nearest"),
     [
         ("AUTOTEST_PORT", "AUTOTEST_PORTS"),
         ("AUTOTEST_GRADER", "AUTOTEST_GRADERS"),
@@ -61,7 +61,7 @@ def test_a_misspelt_variable_is_refused_with_the_nearest_name(name, nearest):
 
 
 @pytest.mark.parametrize(
-    "name, text, right",
+    ("name", "text", "right"),
     [
         ("AUTOTEST_PORTS", "http", "0 to 65535"),
         ("AUTOTEST_PORTS", "7860,,8000", "0 to 65535"),
