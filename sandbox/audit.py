@@ -17,7 +17,7 @@ _COLLECTOR = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"
 _READS = "object.__getattr__"
 _CODE_NAMES = frozenset({"__code__", "f_code", "gi_code", "cr_code", "tb_frame", "gi_frame", "cr_frame", "ag_code"})
 _NEVER_ALLOWED = ("dis", "gc", "ctypes", "opcode")
-_LEAKS = frozenset({"getmembers", "getmembers_static", "getattr_static"})
+_LEAKS = frozenset({"getmembers", "_getmembers", "getmembers_static", "getattr_static"})
 """Functions of allowed modules that hand out what they read."""
 
 

@@ -8,8 +8,9 @@ import signal
 
 from autotest_env.errors import GraderFailedError
 from autotest_env.sandbox import frames
-from autotest_env.sandbox.session import MAX_CASES, MAX_MESSAGE_CHARS
 from autotest_env.sandbox.suite import (
+    MAX_CASES,
+    MAX_MESSAGE_CHARS,
     CompiledSuite,
     CompileStatus,
     RefusedSuite,

@@ -23,13 +23,19 @@ from typing import Any
 from autotest_env.errors import GraderBusyError, GraderFailedError, SetupError
 from autotest_env.sandbox.confine import Isolation, hide_from_peers
 from autotest_env.sandbox.report import read_compiled, read_result
-from autotest_env.sandbox.suite import CompiledSuite, Program, RefusedSuite, RunJob, SuiteResult
+from autotest_env.sandbox.suite import (
+    RUN_CPU_S,
+    RUN_WALL_S,
+    STEP_WALL_S,
+    CompiledSuite,
+    Program,
+    RefusedSuite,
+    RunJob,
+    SuiteResult,
+)
 from autotest_env.sandbox.worker import ChildEnd, Grader, Worker
 
 _log = logging.getLogger(__name__)
-
-COMPILE_CPU_S = 2.0
-COMPILE_WALL_S = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +47,7 @@ class SandboxOptions:
     waiting: int = 512
     """Most submissions that may wait for a turn."""
     queue_wall_s: float = 25.0
-    step_wall_s: float = 20.0
+    step_wall_s: float = STEP_WALL_S
 
 
 def compile_program(module: str, source: str) -> Program:
@@ -60,7 +66,7 @@ class Grading:
     def compile(self, source: str) -> CompiledSuite | RefusedSuite:
         """Parse, rewrite and compile a suite in a confined child; nothing of it is run. Raises GraderFailedError."""
         blob = source.encode("utf-8", "surrogatepass")
-        call = _Call({"kind": "compile"}, (blob,), COMPILE_CPU_S, self._wall_s(COMPILE_WALL_S))
+        call = _Call({"kind": "compile"}, (blob,), RUN_CPU_S, self._wall_s(RUN_WALL_S))
         return read_compiled(self._sandbox.submit(self, [call])[0])
 
     def run(self, jobs: Sequence[RunJob]) -> list[SuiteResult]:
@@ -70,6 +76,11 @@ class Grading:
         """
         calls = [_call(job, self._wall_s(job.wall_s)) for job in jobs]
         return [read_result(end) for end in self._sandbox.submit(self, calls)]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the submission's time has run out."""
+        return time.monotonic() >= self._deadline
 
     def _wall_s(self, wanted_s: float) -> float:
         return max(0.0, min(wanted_s, self._deadline - time.monotonic()))

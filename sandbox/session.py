@@ -9,6 +9,7 @@ than a run.
 import inspect
 import marshal
 import random
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -25,16 +26,13 @@ from _pytest.main import Session
 from _pytest.runner import CallInfo
 
 from autotest_env.sandbox.rewrite import SUITE_FILE
-from autotest_env.sandbox.suite import RunEnd, TestOutcome
-
-MAX_FUNCTIONS = 40
-MAX_CASES = 200
-MAX_MESSAGE_CHARS = 2000
+from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_MESSAGE_CHARS, RunEnd, TestOutcome
 
 _SUITE_MODULE = "test_suite"
 _PLUGINS_OFF = "cacheprovider doctest junitxml pastebin stepwise setuponly setupplan faulthandler".split()
 _PLUGINS_OFF += ["threadexception", "unraisableexception"]
 _MAX_PARAMETER_IDS = 20 * MAX_CASES
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
 _FLAWS = (TestOutcome.ERROR, TestOutcome.FAILED)
 
 
@@ -160,7 +158,7 @@ def _collect(session: Session, suite: ModuleType, code: bytes) -> list[pytest.It
     except MemoryError as error:
         raise EndRun(RunEnd.OUT_OF_MEMORY, "the file ran out of memory while it was imported") from error
     except BaseException as error:  # border: whatever the submitted file raises while it is imported
-        raise EndRun(RunEnd.COLLECTION_ERROR, _import_problem(error, suite)) from error
+        raise EndRun(RunEnd.COLLECTION_ERROR, _import_problem(error, suite, session)) from error
     if hasattr(suite, "pytest_plugins"):
         raise EndRun(RunEnd.PLUGINS, "pytest_plugins is not allowed: only the submitted file counts")
     node = _SuiteFile.from_parent(session, path=Path.cwd() / SUITE_FILE)
@@ -171,10 +169,15 @@ def _collect(session: Session, suite: ModuleType, code: bytes) -> list[pytest.It
     return items
 
 
-def _import_problem(error: BaseException, suite: ModuleType) -> str:
+def _import_problem(error: BaseException, suite: ModuleType, session: Session) -> str:
     line = _suite_line(error.__traceback__, suite)
     where = f"line {line}: " if line else ""
-    return f"{where}{type(error).__name__}: {error}"[:MAX_MESSAGE_CHARS]
+    return _steady(f"{where}{type(error).__name__}: {error}", str(session.config.rootpath))
+
+
+def _steady(text: str, folder: str) -> str:
+    """Cap a message and take out what differs from run to run: memory addresses and the run's folder."""
+    return _ADDRESS.sub("0x...", text[: 2 * MAX_MESSAGE_CHARS].replace(folder, "."))[:MAX_MESSAGE_CHARS]
 
 
 def _check_items(items: list[pytest.Item]) -> None:
@@ -214,12 +217,16 @@ class _Recorder:
         self._facts = facts
         self._suite = modules.suite
         self._program = modules.program
+        self._folder = str(Path.cwd())
         self._represent = represent
         self._parameter_ids = 0
 
-    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: CallInfo[None]) -> pytest.TestReport:
-        """Make a report without a traceback; pytest's own wrappers (unittest, skip, xfail) still act on it."""
+        """Make a report without a traceback.
+
+        Runs before pytest's own maker, but after unittest's hook (tryfirst), which hands over the failures of test
+        cases, and inside the wrapper for xfail.
+        """
         outcome, text = "passed", None
         record = self._facts.tests.setdefault(_name(item), {"outcome": TestOutcome.PASSED})
         if call.excinfo is not None:
@@ -264,7 +271,7 @@ class _Recorder:
         record["asserted"] = isinstance(error, AssertionError | pytest.fail.Exception) and self._is_from_suite(error)
         record["message"] = ""
         if self._represent:
-            record["message"] = f"{type(error).__name__}: {error}"[:MAX_MESSAGE_CHARS]
+            record["message"] = _steady(f"{type(error).__name__}: {error}", self._folder)
             record["line"] = _suite_line(error.__traceback__, self._suite)
 
     def _is_from_suite(self, error: BaseException) -> bool:

@@ -6,6 +6,16 @@ A *suite* is the pytest file of a submission. A *run* is one suite against one t
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+MAX_SUITE_BYTES = 64 << 10
+MAX_FUNCTIONS = 40
+MAX_CASES = 200
+MAX_MESSAGE_CHARS = 2000
+RUN_CPU_S = 2.0
+"""CPU seconds of the first run; a run on a variant may take five times what that one took."""
+RUN_WALL_S = 6.0
+STEP_WALL_S = 20.0
+"""Wall seconds for all runs of a submission."""
+
 TestId = str
 """A pytest node id without its file: ``TestCart::test_total[3-4]``."""
 
@@ -139,8 +149,8 @@ class RunJob:
 
     program: Program
     suite: CompiledSuite = field(repr=False)
-    cpu_s: float = 2.0
-    wall_s: float = 6.0
+    cpu_s: float = RUN_CPU_S
+    wall_s: float = RUN_WALL_S
     represent: bool = False
     """Fill messages and lines; for the shown code only."""
     cover: bool = False
