@@ -12,26 +12,12 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from autotest_env.mutation.choice import Choice, StatementChoice, copied, same
+from autotest_env.mutation.choice import Choice, StatementChoice, copied, same, walk
 from autotest_env.mutation.facts import COMPREHENSIONS, FUNCTIONS, cannot_raise, is_number, own_nodes
 from autotest_env.mutation.helpers import first_free, has_docstring
 from autotest_env.mutation.invent import invent_places, pad
 from autotest_env.mutation.names import Names
 from autotest_env.mutation.purity import Purity
-
-_HELPER = """
-def {name}(thunks, index):
-    results = []
-    for thunk in thunks:
-        try:
-            results.append((thunk(), None))
-        except Exception as error:
-            results.append((None, error))
-    value, error = results[index]
-    if error is not None:
-        raise error
-    return value
-"""
 
 
 @dataclass(slots=True)
@@ -56,6 +42,26 @@ class Chaff:
         display = ast.Tuple if any(not isinstance(element, ast.Constant) for element in elements) else ast.List
         return ast.Subscript(value=display(elts=elements, ctx=ast.Load()), slice=index, ctx=ast.Load())
 
+    def add_helper(self, tree: ast.Module, names: Names) -> None:
+        """Define the helper that guarded places call, where there are any."""
+        if self.helper:
+            thunks, index, results, thunk, caught, value, error = (names.local() for _ in range(7))
+            text = f"""
+def {self.helper}({thunks}, {index}):
+    {results} = []
+    for {thunk} in {thunks}:
+        try:
+            {results}.append(({thunk}(), None))
+        except Exception as {caught}:
+            {results}.append((None, {caught}))
+    {value}, {error} = {results}[{index}]
+    if {error} is not None:
+        raise {error}
+    return {value}
+"""
+            start = first_free(tree)
+            tree.body[start:start] = ast.parse(text).body
+
 
 def add_chaff(tree: ast.Module, names: Names, rng: random.Random) -> Chaff:
     """Prepare every place for chaff and invent about as many places without a bug.
@@ -64,14 +70,13 @@ def add_chaff(tree: ast.Module, names: Names, rng: random.Random) -> Chaff:
     """
     chaff = Chaff()
     purity = Purity(tree)
-    real = [node for node in ast.walk(tree) if isinstance(node, (Choice, StatementChoice))]
+    real = [node for node in walk(tree) if isinstance(node, (Choice, StatementChoice))]
     for node in real:
         if isinstance(node, StatementChoice):
             raise ValueError(f"site {node.site!r} cannot carry chaff: its alternatives are not expressions")
     invent_places(tree, len(real) + rng.randint(0, 1), names, rng)
     _take_effects_out(tree, purity, names)
-    in_functions = _inside_functions(tree)
-    for place in [node for node in ast.walk(tree) if isinstance(node, Choice)]:
+    for place in [node for node in walk(tree) if isinstance(node, Choice)]:
         safe = all(map(cannot_raise, place.alternatives))
         if safe and all(map(is_number, place.alternatives)):
             pad(place, rng)
@@ -79,14 +84,12 @@ def add_chaff(tree: ast.Module, names: Names, rng: random.Random) -> Chaff:
         rng.shuffle(order)
         chaff.orders[place.site] = order
         if not safe:
-            if id(place) not in in_functions or not all(map(purity.pure, place.alternatives)):
+            if id(place) not in _inside_functions(tree) or not all(map(purity.pure, place.alternatives)):
                 raise ValueError(f"site {place.site!r} cannot carry chaff: evaluating an alternative may show")
             chaff.guarded.add(place.site)
     if chaff.guarded:
         chaff.helper = names.private()
-        start = first_free(tree)
-        tree.body[start:start] = ast.parse(_HELPER.format(name=chaff.helper)).body
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, FUNCTIONS):
             _list_indexes(node, names, rng)
     return chaff
@@ -94,11 +97,10 @@ def add_chaff(tree: ast.Module, names: Names, rng: random.Random) -> Chaff:
 
 def _take_effects_out(tree: ast.Module, purity: Purity, names: Names) -> None:
     """Write places with effects as one call with picked arguments, or with shared operands evaluated before."""
-    in_functions = _inside_functions(tree)
     new: dict[int, ast.expr] = {}
-    for place in [node for node in ast.walk(tree) if isinstance(node, Choice)]:
+    for place in [node for node in walk(tree) if isinstance(node, Choice)]:
         if not all(map(purity.pure, place.alternatives)):
-            if id(place) not in in_functions:
+            if id(place) not in _inside_functions(tree):
                 raise ValueError(f"site {place.site!r} cannot carry chaff: its effects are not inside a function")
             new[id(place)] = _prepared(place, purity, names)
     if new:
@@ -143,13 +145,10 @@ class _Replace(ast.NodeTransformer):
 def _inside_functions(tree: ast.Module) -> set[int]:
     """Return the ids of nodes evaluated in a function's own scope, where a temporary or a lambda can stand."""
     found: set[int] = set()
-    for function in ast.walk(tree):
+    for function in walk(tree):
         if isinstance(function, FUNCTIONS):
             hidden = {
-                id(inner)
-                for node in own_nodes(function)
-                if isinstance(node, COMPREHENSIONS)
-                for inner in ast.walk(node)
+                id(inner) for node in own_nodes(function) if isinstance(node, COMPREHENSIONS) for inner in walk(node)
             }
             found.update(id(node) for node in own_nodes(function) if id(node) not in hidden)
     return found

@@ -4,7 +4,7 @@ Transforms walk into every alternative alike, so that nothing they decide depend
 """
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from autotest_env.mutation.mutant import Site, substitute
@@ -12,6 +12,7 @@ from autotest_env.mutation.mutant import Site, substitute
 Step = tuple[str, int | None]
 _Node = TypeVar("_Node", bound=ast.AST)
 _UNPLACEABLE = (ast.Slice, ast.Starred, ast.FormattedValue, ast.JoinedStr)
+_LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "kind", "type_comment"})
 _LOCATIONS = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
 
 
@@ -52,8 +53,8 @@ def parse(source: str, sites: tuple[Site, ...]) -> ast.Module:
     found.sort(key=lambda item: _sort_key(item[0]), reverse=True)
     for path, site, trees in found:
         _install(tree, trees, path, site.name)
-    for place in ast.walk(tree):
-        inner = [node for node in ast.walk(place) if isinstance(node, PLACES) and node is not place]
+    for place in walk(tree):
+        inner = [node for node in walk(place) if isinstance(node, PLACES) and node is not place]
         if isinstance(place, PLACES) and inner:
             raise ValueError(f"sites {place.site!r} and {inner[0].site!r} overlap in the syntax tree")
     return tree
@@ -88,6 +89,23 @@ def _resolved_list(
     if name == "body" and values and not result:
         result.append(ast.Pass(**_LOCATIONS))
     return result
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and everything below it but operators and contexts, each node before its children."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        attributes = node.__dict__
+        for name in reversed(node._fields):
+            if name in _LEAVES:
+                continue
+            value = attributes.get(name)
+            if isinstance(value, list):
+                stack.extend([item for item in reversed(value) if isinstance(item, ast.AST)])
+            elif isinstance(value, ast.AST):
+                stack.append(value)
 
 
 def copied(node: _Node) -> _Node:
@@ -157,7 +175,9 @@ def _locate(reference: ast.AST, others: Sequence[ast.AST]) -> list[Step]:
 def _next_step(node: ast.AST, others: Sequence[ast.AST]) -> Step | None:
     if any(type(item) is not type(node) for item in others):
         return None
-    fields = [name for name in node._fields if any(not same(getattr(node, name), getattr(item, name)) for item in others)]
+    fields = [
+        name for name in node._fields if any(not same(getattr(node, name), getattr(item, name)) for item in others)
+    ]
     if len(fields) != 1:
         return None
     name = fields[0]
@@ -214,7 +234,7 @@ def _install(tree: ast.Module, trees: list[ast.Module], path: list[Step], site: 
     if path[-1][0] == "suffix":
         _install_run(tree, trees, path, site)
         return
-    parents = [_walk(item, path[:-1]) for item in (tree, *trees)]
+    parents = [_at(item, path[:-1]) for item in (tree, *trees)]
     nodes = [_follow(parent, path[-1]) for parent in parents]
     place: ast.AST
     if isinstance(nodes[0], ast.stmt):
@@ -230,13 +250,13 @@ def _install(tree: ast.Module, trees: list[ast.Module], path: list[Step], site: 
 
 def _install_run(tree: ast.Module, trees: list[ast.Module], path: list[Step], site: str) -> None:
     (name, start), (_, suffix) = path[-2:]
-    lists = [getattr(_walk(item, path[:-2]), name) for item in (tree, *trees)]
+    lists = [getattr(_at(item, path[:-2]), name) for item in (tree, *trees)]
     branches = [Branch(body=body[start : len(body) - (suffix or 0)]) for body in lists]
     body = lists[0]
     body[start : len(body) - (suffix or 0)] = [StatementChoice(alternatives=branches, site=site, **_LOCATIONS)]
 
 
-def _walk(node: ast.AST, path: list[Step]) -> ast.AST:
+def _at(node: ast.AST, path: list[Step]) -> ast.AST:
     for step in path:
         node = _follow(node, step)
     return node

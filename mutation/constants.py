@@ -5,6 +5,7 @@ import math
 import random
 from dataclasses import dataclass
 
+from autotest_env.mutation.choice import walk
 from autotest_env.mutation.expressions import BodyTransformer
 from autotest_env.mutation.facts import as_number
 from autotest_env.mutation.names import Names, is_private
@@ -109,7 +110,7 @@ def decode_at_import(tree: ast.Module, names: Names, rng: random.Random) -> list
 
 def numbers_in(tree: ast.AST) -> list[Number]:
     """Return the numbers that stand in a tree, in order of appearance."""
-    found = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and _is_number(node.value)]
+    found = [node.value for node in walk(tree) if isinstance(node, ast.Constant) and _is_number(node.value)]
     return list(dict.fromkeys(found))  # type: ignore[arg-type]
 
 
@@ -125,7 +126,7 @@ def _closed_over(function: ast.FunctionDef, names: Names) -> list[ast.stmt]:
     if not mover.moved:
         return [function]
     variables = {private: names.local() for private in mover.moved.values()}
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Name):
             node.id = variables.get(node.id, node.id)
     maker = ast.parse(f"def {names.private()}({', '.join(variables.values())}):\n    return {function.name}").body[0]

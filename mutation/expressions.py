@@ -26,6 +26,21 @@ _FUNCTION_OF: dict[type[ast.AST], str] = {
     ast.Eq: "eq",
     ast.NotEq: "ne",
 }
+_SYMBOLS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
 _TURNED: dict[type[ast.AST], type[ast.cmpop]] = {
     ast.Lt: ast.Gt,
     ast.LtE: ast.GtE,
@@ -37,7 +52,10 @@ _TURNED: dict[type[ast.AST], type[ast.cmpop]] = {
 
 
 class BodyTransformer(ast.NodeTransformer):
-    """Visits the bodies of functions only: no signatures, decorators, class bodies, annotations, patterns, f-strings."""
+    """Visits the bodies of functions only.
+
+    Signatures, decorators, class bodies, annotations, patterns and f-strings stay.
+    """
 
     inside = False
 
@@ -100,7 +118,8 @@ class Swap(BodyTransformer):
         if isinstance(node.op, ast.Add) and draw < 0.8:
             return _binary(right, ast.Add(), left) if draw < 0.5 else _binary(left, ast.Sub(), _negative(right))
         if isinstance(node.op, ast.Sub) and draw < 0.8:
-            return _binary(_negative(right), ast.Add(), left) if draw < 0.5 else _binary(left, ast.Add(), _negative(right))
+            right = _negative(right)
+            return _binary(right, ast.Add(), left) if draw < 0.5 else _binary(left, ast.Add(), right)
         if isinstance(node.op, ast.Div) and isinstance(right, ast.Constant) and draw < 0.6:
             return _negative(_binary(left, ast.Div(), _negative(right)))
         return node
@@ -153,6 +172,15 @@ class Functions(BodyTransformer):
         aliases = [ast.alias(name=name, asname=asname) for name, asname in self.used.items()]
         return [ast.ImportFrom(module="operator", names=aliases, level=0)]
 
+    def definitions(self) -> list[ast.stmt]:
+        """Return private functions of the program that do the same."""
+        symbols = {name: _SYMBOLS[kind] for kind, name in _FUNCTION_OF.items()}
+        source = ""
+        for name, private in self.used.items():
+            left, right = self._names.local(), self._names.local()
+            source += f"def {private}({left}, {right}):\n    return {left} {symbols[name]} {right}\n"
+        return ast.parse(source).body
+
 
 class Invert(BodyTransformer):
     """Inverts conditions and swaps their branches."""
@@ -187,5 +215,3 @@ def _negated(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and not isinstance(node.operand, Choice):
         return node.operand
     return ast.UnaryOp(op=ast.Not(), operand=node)
-
-

@@ -9,7 +9,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from autotest_env.mutation.choice import Choice
+from autotest_env.mutation.choice import Choice, walk
 
 Kind = str | tuple[str, tuple["Kind", ...]]
 NUMBER: Kind = "number"
@@ -27,9 +27,9 @@ _SEQUENCES = ("list", "List", "Sequence", "Iterable", "Collection", "set", "Set"
 
 def mark(tree: ast.Module) -> None:
     """Mark every expression of a function that is certainly a number."""
-    bound = {name for node in ast.walk(tree) for name in _bound_names(node)}
+    bound = {name for node in walk(tree) for name in _bound_names(node)}
     trusted = {name for name in (*_NUMERIC_CALLS, "len", "int", "float", "bool") if name not in bound}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, FUNCTIONS):
             _Marker(node, trusted).run()
 
@@ -70,28 +70,12 @@ def effect_free(node: ast.AST) -> bool:
 
 def cannot_raise(node: ast.AST) -> bool:
     """Say whether an effect-free expression cannot raise, given that its names are bound."""
-    if not effect_free(node):
-        return False
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.BinOp):
-            if isinstance(inner.op, _DIVISIONS) and not _nonzero(inner.right):
-                return False
-            if not isinstance(inner.op, _ARITHMETIC):
-                return False
-        elif isinstance(inner, ast.Call) or (isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.Invert)):
-            return False
-        elif isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.Not) and not _plain_truth(inner.operand):
-            return False
-        elif isinstance(inner, (ast.BoolOp, ast.IfExp)):
-            tested = inner.values if isinstance(inner, ast.BoolOp) else [inner.test]
-            if not all(map(_plain_truth, tested)):
-                return False
-    return True
+    return effect_free(node) and all(map(_step_cannot_raise, walk(node)))
 
 
 def names_read(node: ast.AST) -> set[str]:
     """Return the names an expression mentions."""
-    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    return {inner.id for inner in walk(node) if isinstance(inner, ast.Name)}
 
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
@@ -107,6 +91,28 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
 def is_builtin(name: str) -> bool:
     """Say whether Python itself knows a name."""
     return hasattr(builtins, name)
+
+
+def _step_cannot_raise(node: ast.AST) -> bool:
+    """Judge one node of an effect-free expression, its operands aside."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, _ARITHMETIC) and (not isinstance(node.op, _DIVISIONS) or _nonzero(node.right))
+    if isinstance(node, ast.UnaryOp):
+        return not isinstance(node.op, (ast.Invert, ast.Not)) or _plain_truth(node.operand)
+    if isinstance(node, ast.BoolOp):
+        return all(map(_plain_truth, node.values))
+    if isinstance(node, ast.IfExp):
+        return _plain_truth(node.test)
+    return not isinstance(node, ast.Call) or _safe_call(node)
+
+
+def _safe_call(node: ast.Call) -> bool:
+    """Say whether a marked call gives a number for all numbers: ``abs(x)``, ``min(x, y)``, ``round(x, 2)``."""
+    name = getattr(node.func, "id", "")
+    if name == "round" and len(node.args) == 2:
+        digits = node.args[1].operand if isinstance(node.args[1], ast.UnaryOp) else node.args[1]
+        return isinstance(digits, ast.Constant) and type(digits.value) is int
+    return name in ("abs", "min", "max")
 
 
 def _plain_truth(node: ast.AST) -> bool:
@@ -144,6 +150,14 @@ def _annotated(node: ast.expr | None) -> Kind:
     return UNKNOWN
 
 
+def _names_bound_as_text(node: ast.AST) -> list[str]:
+    if isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        return [node.name] if node.name else []
+    if isinstance(node, ast.MatchMapping):
+        return [node.rest] if node.rest else []
+    return [(node.asname or node.name).partition(".")[0]] if isinstance(node, ast.alias) else []
+
+
 class _Marker:
     """Greatest fixed point: every local is a number until one of its bindings is not."""
 
@@ -177,26 +191,26 @@ class _Marker:
         )
 
     def _bind(self, node: ast.AST) -> None:
+        """Record what a node binds; `own_nodes` yields a statement before the names in it."""
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             self._add(node.targets[0], node.value)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             self._add(node.target, ast.BinOp(left=ast.Name(node.target.id, ast.Load()), op=node.op, right=node.value))
         elif isinstance(node, ast.For):
             self._bind_element(node.target, self._kinds.get(getattr(node.iter, "id", ""), UNKNOWN))
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            if not getattr(node, "seen", False):
-                self._bindings.setdefault(node.id, []).append(UNKNOWN)
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            for name in node.names:
-                self._bindings.setdefault(name, []).append(UNKNOWN)
+        elif isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load) and not getattr(node, "seen", False):
+                self._lose(node.id)
         elif isinstance(node, SCOPES):
-            for inner in ast.walk(node):
-                for name in inner.names if isinstance(inner, ast.Nonlocal) else ():
-                    self._bindings.setdefault(name, []).append(UNKNOWN)
-        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-            self._bindings.setdefault(node.name, []).append(UNKNOWN)
-        elif isinstance(node, ast.alias):
-            self._bindings.setdefault((node.asname or node.name).partition(".")[0], []).append(UNKNOWN)
+            self._lose(*(name for inner in walk(node) if isinstance(inner, ast.Nonlocal) for name in inner.names))
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            self._lose(*node.names)
+        else:
+            self._lose(*_names_bound_as_text(node))
+
+    def _lose(self, *names: str) -> None:
+        for name in names:
+            self._bindings.setdefault(name, []).append(UNKNOWN)
 
     def _add(self, target: ast.Name, value: ast.expr | Kind) -> None:
         target.seen = True  # type: ignore[attr-defined]
@@ -235,7 +249,8 @@ class _Marker:
                 return self._is_number(body) and self._is_number(orelse)
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in self._trusted:
                 if name in _NUMERIC_CALLS:
-                    return bool(args) and all(map(self._is_number, args)) and (len(args) > 1 or name in ("abs", "round"))
+                    enough = len(args) > (0 if name in ("abs", "round") else 1)
+                    return enough and all(map(self._is_number, args))
                 return True
             case Choice(alternatives=alternatives):
                 return all(map(self._is_number, alternatives))

@@ -3,11 +3,10 @@
 import ast
 import random
 
+from autotest_env.mutation.choice import walk
 from autotest_env.mutation.constants import Number
 from autotest_env.mutation.facts import FUNCTIONS
-from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions
-
-_NEEDS_ITS_FRAME = LOOKS_AT_LOCALS | {"super", "__class__", "inspect", "warnings", "sys"}
+from autotest_env.mutation.names import NEEDS_ITS_FRAME, Names, mentions
 
 
 def move_bodies(tree: ast.Module, names: Names) -> None:
@@ -54,9 +53,9 @@ def has_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncF
 
 
 def _can_move(function: ast.FunctionDef) -> bool:
-    if mentions(function, _NEEDS_ITS_FRAME) or function.name in ("__new__", "__init_subclass__", "__class_getitem__"):
+    if mentions(function, NEEDS_ITS_FRAME) or function.name in ("__new__", "__init_subclass__", "__class_getitem__"):
         return False
-    for node in ast.walk(function):
+    for node in walk(function):
         if node is not function and isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
             return False
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.GeneratorExp)):
@@ -105,9 +104,8 @@ def _spare(names: Names, pool: list[Number], rng: random.Random) -> ast.Function
     lines = [f"def {names.private()}({a}, {b}, {c}):", f"    {d} = {operation()}"]
     if rng.random() < 0.6:
         lines += [f"    if {d} {rng.choice(('<', '<=', '>', '>='))} {operand()}:", f"        {d} = {operation()}"]
-    lines.append(f"    return round({d}, {rng.randint(0, 3)})" if rng.random() < 0.5 else f"    return {operation()} - {d}")
+    value = f"round({d}, {rng.randint(0, 3)})" if rng.random() < 0.5 else f"{operation()} - {d}"
+    lines.append(f"    return {value}")
     function = ast.parse("\n".join(lines)).body[0]
     assert isinstance(function, ast.FunctionDef)
     return function
-
-

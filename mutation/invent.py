@@ -1,25 +1,27 @@
 """Places without a bug that look like places with one, and further alternatives beside the given ones.
 
-Which alternative the padding gathers around is drawn: the reference's is the most central one no oftener than any other.
+Which alternative the padding gathers around is drawn: the reference's is the most central one no oftener than others.
 """
 
 import ast
 import random
 from collections.abc import Iterator
 
-from autotest_env.mutation.choice import Choice, copied, same
-from autotest_env.mutation.facts import FUNCTIONS, as_number, cannot_raise, is_number, own_nodes
+from autotest_env.mutation.choice import Choice, copied, same, walk
+from autotest_env.mutation.facts import COMPREHENSIONS, FUNCTIONS, as_number, cannot_raise, is_number, own_nodes
 from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _OPERATORS: tuple[type[ast.operator], ...] = (ast.Add, ast.Sub, ast.Mult)
 _COMPARISONS: tuple[type[ast.cmpop], ...] = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_CHANGEABLE = (ast.BinOp, ast.Constant, ast.Name, ast.Compare)
+_CLOSED = (Choice, ast.JoinedStr, ast.Lambda, ast.ClassDef, *FUNCTIONS, ast.match_case, ast.Subscript, *COMPREHENSIONS)
 _TRIES = 8
 
 
 def invent_places(tree: ast.Module, count: int, names: Names, rng: random.Random) -> None:
     """Turn up to `count` harmless expressions, else repeated assignments, into places."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS) and not mentions(node, LOOKS_AT_LOCALS)]
+    functions = [node for node in walk(tree) if isinstance(node, FUNCTIONS) and not mentions(node, LOOKS_AT_LOCALS)]
     operations = [found for function in functions for found in _operations(function)]
     rng.shuffle(operations)
     for parent, field, index in operations[: max(1, count // 2)]:
@@ -52,10 +54,11 @@ def pad(place: Choice, rng: random.Random) -> None:
 
 def changed(node: ast.expr, known: list[ast.expr], rng: random.Random) -> ast.expr | None:
     """Return a copy of a number's expression with one thing changed, unlike all known; None when none was found."""
-    names = sorted({inner.id for other in known for inner in ast.walk(other) if isinstance(inner, ast.Name)})
+    mentioned = [inner for other in known for inner in walk(other) if isinstance(inner, ast.Name)]
+    names = sorted({name.id for name in mentioned if is_number(name)})
     for _ in range(_TRIES):
         new = copied(node)
-        spots = [inner for inner in ast.walk(new) if isinstance(inner, (ast.BinOp, ast.Constant, ast.Name, ast.Compare))]
+        spots = [inner for inner in walk(new) if isinstance(inner, _CHANGEABLE) and is_number(inner)]
         if not spots:
             return None
         _change(rng.choice(spots), names, rng)
@@ -94,13 +97,13 @@ def _operations(function: _Function) -> Iterator[tuple[ast.AST, str, int | None]
     stack: list[ast.AST] = list(function.body)
     while stack:
         parent = stack.pop()
-        if isinstance(parent, (Choice, ast.JoinedStr, ast.Lambda, ast.ClassDef, *FUNCTIONS, ast.match_case, ast.Subscript)):
+        if isinstance(parent, _CLOSED):
             continue
         for field, value in ast.iter_fields(parent):
             for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
                 if not isinstance(node, ast.AST):
                     continue
-                if _is_operation(node) and not any(isinstance(inner, Choice) for inner in ast.walk(node)):
+                if _is_operation(node) and not any(isinstance(inner, Choice) for inner in walk(node)):
                     yield parent, field, index
                 else:
                     stack.append(node)
@@ -132,7 +135,7 @@ def _assignments_in(
     for statement in body:
         inner = list(bound)
         if isinstance(statement, ast.For):
-            targets = [node.id for node in ast.walk(statement.target) if isinstance(node, ast.Name)]
+            targets = [node.id for node in walk(statement.target) if isinstance(node, ast.Name)]
             inner += [name for name in targets if name in numeric]
         if isinstance(statement, (ast.For, ast.While, ast.If, ast.With)):
             yield from _assignments_in(statement.body, inner, numeric)
@@ -148,7 +151,8 @@ def _assigned_again(statement: ast.Assign, companions: list[str], names: Names, 
     known: list[ast.expr] = [_number(target.id)]
     others = [name for name in companions if name != target.id]
     for _ in range(rng.randint(4, 6)):
-        right = _number(rng.choice(others)) if others and rng.random() < 0.7 else as_number(ast.Constant(rng.randint(1, 100)))
+        constant = as_number(ast.Constant(rng.randint(1, 100)))
+        right = _number(rng.choice(others)) if others and rng.random() < 0.7 else constant
         pair = [_number(target.id), right]
         rng.shuffle(pair)
         new = as_number(ast.BinOp(left=pair[0], op=rng.choice(_OPERATORS)(), right=pair[1]))

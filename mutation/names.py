@@ -5,10 +5,16 @@ import keyword
 import random
 from collections.abc import Iterator
 
+from autotest_env.mutation.choice import walk
 from autotest_env.mutation.facts import COMPREHENSIONS, FUNCTIONS, SCOPES, is_builtin, own_nodes
 
 LOOKS_AT_LOCALS = frozenset({"locals", "vars", "eval", "exec", "dir", "globals", "_getframe", "currentframe", "stack"})
 """A function that mentions one of these keeps its names and its frame."""
+NEEDS_ITS_FRAME = LOOKS_AT_LOCALS | {"super", "__class__", "inspect", "warnings", "sys"}
+"""A function that mentions one of these keeps its body."""
+READS_DOCSTRINGS = frozenset({"__doc__", "getdoc", "inspect", "cleandoc", "doctest", "docopt"})
+"""A module that mentions one of these keeps its docstrings."""
+SWITCHES = NEEDS_ITS_FRAME | READS_DOCSTRINGS
 
 
 class Names:
@@ -24,7 +30,8 @@ class Names:
     def local(self) -> str:
         """Return a name for a local variable."""
         while True:
-            name = "".join(self._rng.choice(self._ONSETS) + self._rng.choice("aeiou") for _ in range(self._rng.randint(2, 3)))
+            syllables = self._rng.randint(2, 3)
+            name = "".join(self._rng.choice(self._ONSETS) + self._rng.choice("aeiou") for _ in range(syllables))
             if not (name in self._used or name in self._source or keyword.iskeyword(name) or is_builtin(name)):
                 self._used.add(name)
                 return name
@@ -34,24 +41,33 @@ class Names:
         return f"_{self.local()}"
 
 
-def mentions(tree: ast.AST, words: frozenset[str]) -> bool:
-    """Say whether a tree mentions one of the words as a name, an attribute or an import."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in words:
-            return True
-        if isinstance(node, ast.Attribute) and node.attr in words:
-            return True
-        if isinstance(node, ast.alias) and not words.isdisjoint(node.name.split(".")):
-            return True
-    return False
+def note_words(tree: ast.Module) -> None:
+    """Note at the module and at each function which of the words that switch transforms off it mentions."""
+    for scope in walk(tree):
+        if isinstance(scope, (ast.Module, *FUNCTIONS)):
+            words = frozenset(word for node in walk(scope) for word in _words(node)) & SWITCHES
+            scope.words = words  # type: ignore[union-attr]
+
+
+def mentions(scope: ast.AST, words: frozenset[str]) -> bool:
+    """Say whether a module or function mentions one of the words as a name, an attribute or an import."""
+    return not words.isdisjoint(getattr(scope, "words", ()))
+
+
+def _words(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.Attribute):
+        return [node.attr]
+    return node.name.split(".") if isinstance(node, ast.alias) else []
 
 
 def rename_locals(tree: ast.Module, names: Names) -> None:
     """Rename the locals of every function; never parameters (but of our own helpers), never what others can see."""
-    for node in list(ast.walk(tree)):
+    for node in list(walk(tree)):
         if isinstance(node, FUNCTIONS) and not mentions(node, LOOKS_AT_LOCALS):
             mapping = {name: names.local() for name in _renamable(node)}
-            for inner in ast.walk(node):
+            for inner in walk(node):
                 if isinstance(inner, ast.Name):
                     inner.id = mapping.get(inner.id, inner.id)
             if is_private(node):
@@ -65,7 +81,7 @@ def is_private(function: ast.AST) -> bool:
 
 
 def _renamable(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    arguments = {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
+    arguments = {node.arg for node in walk(function.args) if isinstance(node, ast.arg)}
     own: dict[str, None] = dict.fromkeys(sorted(arguments)) if is_private(function) else {}
     taken = set() if is_private(function) else arguments
     inside = set(map(id, _inside_comprehensions(function)))
@@ -79,7 +95,7 @@ def _renamable(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
             taken |= _bound_in(node)
         else:
             taken |= _fixed_names(node)
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             taken.update(node.names)
     lone = [name for name in comprehended if name not in own and _stays_inside(function, name)]
@@ -91,24 +107,24 @@ def _inside_comprehensions(function: ast.AST) -> Iterator[ast.AST]:
     for node in own_nodes(function):
         if isinstance(node, COMPREHENSIONS):
             for generator in node.generators:
-                yield from ast.walk(generator.target)
+                yield from walk(generator.target)
 
 
 def _stays_inside(function: ast.AST, name: str) -> bool:
     """Say whether every mention of a comprehension's variable is its own."""
-    mentioned = {id(node) for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name}
+    mentioned = {id(node) for node in walk(function) if isinstance(node, ast.Name) and node.id == name}
     for node in own_nodes(function):
         if isinstance(node, COMPREHENSIONS):
-            targets = {inner.id for part in node.generators for inner in ast.walk(part.target) if isinstance(inner, ast.Name)}
-            if name in targets:
-                mentioned -= set(map(id, ast.walk(node))) - set(map(id, ast.walk(node.generators[0].iter)))
+            targets = [inner for part in node.generators for inner in walk(part.target)]
+            if any(isinstance(inner, ast.Name) and inner.id == name for inner in targets):
+                mentioned -= set(map(id, walk(node))) - set(map(id, walk(node.generators[0].iter)))
     return not mentioned
 
 
 def _bound_in(scope: ast.AST) -> set[str]:
     """Return every name bound anywhere inside a nested scope, its own name included."""
     found = {scope.name} if isinstance(scope, (*FUNCTIONS, ast.ClassDef)) else set()
-    for node in ast.walk(scope):
+    for node in walk(scope):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found.add(node.id)
         elif isinstance(node, ast.arg):

@@ -2,6 +2,7 @@
 
 import ast
 
+from autotest_env.mutation.choice import walk
 from autotest_env.mutation.facts import COMPREHENSIONS, effect_free
 
 _BUILTINS = frozenset(
@@ -9,11 +10,12 @@ _BUILTINS = frozenset(
 )
 _CONSUMERS = frozenset({"all", "any", "sum", "sorted", "list", "tuple", "set", "frozenset", "dict"})
 _METHODS = frozenset(
-    "casefold count endswith find get index isalnum isalpha isdigit isnumeric items join keys lower lstrip removeprefix "
-    "removesuffix replace rstrip split splitlines startswith strip title total_seconds upper values".split()
+    {"casefold", "count", "endswith", "find", "get", "index", "isalnum", "isalpha", "isdigit", "isnumeric", "items"}
+    | {"join", "keys", "lower", "lstrip", "removeprefix", "removesuffix", "replace", "rstrip", "split", "splitlines"}
+    | {"startswith", "strip", "title", "total_seconds", "upper", "values"}
 )
 _OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Set, ast.Dict)
-_STATIC = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.operator, ast.unaryop, ast.cmpop, ast.Load)
+_STATIC = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple)
 
 
 class Purity:
@@ -23,7 +25,7 @@ class Purity:
         self._computed: set[str] = set()
         self._shadowed: set[str] = set()
         self._inserts = False
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 self._shadowed.add(node.name)
                 if node.decorator_list and isinstance(node, ast.FunctionDef):
@@ -42,7 +44,8 @@ class Purity:
         if isinstance(node, _OPERATIONS):
             return all(self.pure(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
         if isinstance(node, ast.Attribute):
-            return isinstance(node.ctx, ast.Load) and not self._inserts and node.attr not in self._computed and self.pure(node.value)
+            plain = not self._inserts and node.attr not in self._computed
+            return plain and isinstance(node.ctx, ast.Load) and self.pure(node.value)
         if isinstance(node, ast.Subscript):
             return not self._inserts and self.pure(node.value) and self.pure(node.slice)
         if isinstance(node, ast.Slice):
@@ -59,7 +62,7 @@ class Purity:
         None when one of them is not always evaluated, exactly once, before the rest.
         """
         if self.pure(node):
-            return [] if all(isinstance(inner, _STATIC) for inner in ast.walk(node)) else None
+            return [] if all(isinstance(inner, _STATIC) for inner in walk(node)) else None
         if isinstance(node, ast.BinOp):
             parts = [node.left, node.right]
         elif isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -94,7 +97,7 @@ class Purity:
         return node.func.id in _BUILTINS
 
     def _pure_comprehension(self, node: ast.AST) -> bool:
-        for child in ast.walk(node):
+        for child in walk(node):
             if isinstance(child, ast.comprehension) and not (_repeatable(child.iter) and self.pure(child.iter)):
                 return False
         parts = [getattr(node, name, None) for name in ("elt", "key", "value")]

@@ -22,7 +22,7 @@ from autotest_env.mutation.chaff import Chaff, add_chaff
 from autotest_env.mutation.choice import Choice, copied, parse, resolved
 from autotest_env.mutation.facts import mark
 from autotest_env.mutation.mutant import Site
-from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions, rename_locals
+from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions, note_words, rename_locals
 
 _RECIPES = (
     "rename nodoc",
@@ -33,11 +33,11 @@ _RECIPES = (
     "rename decode helper functions nodoc token_free",
     "rename merge loops globals spare",
     "rename swap import otherdoc reorder",
-    "rename decode loops swap helper spare nodoc token_free",
+    "rename decode own loops swap helper spare nodoc token_free",
     "rename functions temporaries invert import spare otherdoc",
     "rename swap helper spare otherdoc",
-    "rename decode functions temporaries otherdoc token_free",
-    "rename loops functions closures helper nodoc",
+    "rename decode own temporaries otherdoc token_free",
+    "rename loops own closures helper nodoc",
     "rename merge swap invert reorder nodoc",
     "rename decode functions loops helper temporaries spare otherdoc token_free",
     "rename import loops temporaries helper spare nodoc",
@@ -45,7 +45,7 @@ _RECIPES = (
     "chaff rename globals loops otherdoc",
     "chaff rename closures helper spare nodoc",
     "chaff rename swap temporaries otherdoc",
-    "chaff rename functions helper invert nodoc",
+    "chaff rename own helper invert nodoc",
     "chaff rename swap import spare otherdoc",
     "chaff rename swap loops helper temporaries nodoc",
     "chaff rename decode functions spare reorder otherdoc",
@@ -115,7 +115,8 @@ def _prepare(source: str, sites: tuple[Site, ...], rendering: int, key: bytes) -
     steps = frozenset(_RECIPES[rendering].split())
     seed = hmac.new(key, f"{rendering}\x1f{source}".encode(), hashlib.sha256).digest()
     rng = random.Random(seed)
-    names = Names(_all_text(source, sites), random.Random(seed + b"names"))
+    text = "\n".join([source, *(text for site in sites for text in site.alternatives)])
+    names = Names(text, random.Random(seed + b"names"))
     numbers = constants.numbers_in(tree)
     chaff = add_chaff(tree, names, rng) if "chaff" in steps else None
     _rewrite_statements(tree, steps, names, rng)
@@ -123,11 +124,13 @@ def _prepare(source: str, sites: tuple[Site, ...], rendering: int, key: bytes) -
     if "helper" in steps and not mentions(tree, LOOKS_AT_LOCALS - {"dir", "vars"}):
         helpers.move_bodies(tree, names)
     rename_locals(tree, names)
+    if chaff is not None:
+        chaff.add_helper(tree, names)
     _move_constants(tree, steps, names, rng)
     if "spare" in steps:
         helpers.add_spare(tree, names, numbers, rng)
     if "nodoc" in steps or "otherdoc" in steps:
-        layout.replace_docstrings(tree, rng, drop="nodoc" in steps)
+        layout.replace_docstrings(tree, text, rng, drop="nodoc" in steps)
     gap = layout.add_gaps(tree, names, rng)
     return _Prepared(tree, chaff, gap, seed + b"gaps")
 
@@ -136,11 +139,8 @@ def _prepare(source: str, sites: tuple[Site, ...], rendering: int, key: bytes) -
 def _parsed(source: str, sites: tuple[Site, ...]) -> ast.Module:
     tree = parse(source, sites)
     mark(tree)
+    note_words(tree)
     return tree
-
-
-def _all_text(source: str, sites: tuple[Site, ...]) -> str:
-    return "\n".join([source, *(text for site in sites for text in site.alternatives)])
 
 
 def _rewrite_statements(tree: ast.Module, steps: frozenset[str], names: Names, rng: random.Random) -> None:
@@ -148,7 +148,7 @@ def _rewrite_statements(tree: ast.Module, steps: frozenset[str], names: Names, r
         statements.drop_temporaries(tree)
     if "reorder" in steps:
         statements.reorder(tree, rng)
-    if "swap" in steps or "functions" in steps:
+    if not steps.isdisjoint({"swap", "functions", "own"}):
         statements.expand_augmented(tree, rng)
     if "loops" in steps:
         statements.rewrite_loops(tree, names, rng)
@@ -161,11 +161,11 @@ def _rewrite_expressions(tree: ast.Module, steps: frozenset[str], names: Names, 
         expressions.Invert().visit(tree)
     if "swap" in steps:
         expressions.Swap(rng).visit(tree)
-    if "functions" in steps:
+    if "functions" in steps or "own" in steps:
         functions = expressions.Functions(names)
         functions.visit(tree)
         start = helpers.first_free(tree)
-        tree.body[start:start] = functions.imports()
+        tree.body[start:start] = functions.definitions() if "own" in steps else functions.imports()
 
 
 def _move_constants(tree: ast.Module, steps: frozenset[str], names: Names, rng: random.Random) -> None:

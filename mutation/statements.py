@@ -4,7 +4,7 @@ import ast
 import random
 from collections.abc import Callable
 
-from autotest_env.mutation.choice import Choice
+from autotest_env.mutation.choice import Choice, walk
 from autotest_env.mutation.facts import (
     COMPREHENSIONS,
     FUNCTIONS,
@@ -18,6 +18,7 @@ from autotest_env.mutation.facts import (
 from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions
 
 Body = list[ast.stmt]
+_CLOSED = (*SCOPES, *COMPREHENSIONS, Choice, ast.JoinedStr)
 
 
 def expand_augmented(tree: ast.Module, rng: random.Random) -> None:
@@ -64,13 +65,13 @@ def add_temporaries(tree: ast.Module, names: Names, rng: random.Random) -> None:
 
 def drop_temporaries(tree: ast.Module) -> None:
     """Write the value of a name that is used once, in the next statement, in its place."""
-    for function in [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]:
+    for function in [node for node in walk(tree) if isinstance(node, FUNCTIONS)]:
         counts: dict[str, int] = {}
-        for node in ast.walk(function):
+        for node in walk(function):
             for name in [node.id] if isinstance(node, ast.Name) else getattr(node, "names", []):
                 if isinstance(name, str):
                     counts[name] = counts.get(name, 0) + 1
-        parameters = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+        parameters = {node.arg for node in walk(function) if isinstance(node, ast.arg)}
         single = {name for name, count in counts.items() if count == 2} - parameters
         if single and not mentions(function, LOOKS_AT_LOCALS):
             function.body = _merged(function.body, single)
@@ -90,7 +91,7 @@ def reorder(tree: ast.Module, rng: random.Random) -> None:
 
 
 def _each_body(tree: ast.Module, rewrite: Callable[[Body], Body]) -> None:
-    """Apply a rewrite to every statement list of every function, innermost first; functions that look at locals stay."""
+    """Apply a rewrite to every statement list of functions, innermost first; those that look at locals stay."""
     for node in tree.body:
         _descend(node, rewrite, inside=False)
 
@@ -200,7 +201,7 @@ def _replace_name(statement: ast.stmt, name: str, value: ast.expr) -> bool:
                 if isinstance(item, ast.Name) and item.id == name and isinstance(item.ctx, ast.Load):
                     items[index] = value
                     return True
-                if isinstance(item, ast.AST) and not isinstance(item, (*SCOPES, *COMPREHENSIONS, Choice, ast.JoinedStr)):
+                if isinstance(item, ast.AST) and not isinstance(item, _CLOSED):
                     stack.append(item)
     return False
 

@@ -141,7 +141,7 @@ def _bug(name: str, table: object) -> Bug:
 def _site(name: str, source: str, bug: Bug) -> Site:
     count = source.count(bug.original)
     if count != 1:
-        raise SetupError(f"program {name!r}: original of bug {bug.id!r} occurs {count} times in the reference, not once")
+        raise SetupError(f"program {name!r}: original of bug {bug.id!r} occurs {count} times in the reference")
     start = source.index(bug.original)
     alternatives = (bug.original, bug.text, *bug.siblings, *bug.padding)
     return Site(name=bug.id, start=start, end=start + len(bug.original), alternatives=alternatives)
