@@ -1,20 +1,14 @@
-"""Real servers for the learner's side: a chat-completions endpoint that follows a script, and an environment server."""
+"""A real chat-completions endpoint that follows a script."""
 
 import json
-import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -49,12 +43,17 @@ class ChatEndpoint(ThreadingHTTPServer):
         self.keys: list[str] = []
         self.times: list[float] = []
 
+    def handle_error(self, *_: object) -> None:
+        """Say nothing: a client that gave up is part of the script."""
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    def script(self, *replies: Reply | str) -> None:
-        self.replies = [reply if isinstance(reply, Reply) else Reply(reply) for reply in replies]
+    def script(self, *replies: str | dict[str, Any]) -> None:
+        """Take the next answers: a content, or the fields of a Reply."""
+        self.replies = [Reply(reply) if isinstance(reply, str) else Reply(**reply) for reply in replies]
+        self.requests.clear()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -90,17 +89,3 @@ def endpoint() -> Iterator[ChatEndpoint]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-@pytest.fixture(scope="session")
-def env_url() -> Iterator[str]:
-    """The project's server with a family that scores by marks in the text: `score=0.5`, `wait=2`."""
-    command = [sys.executable, str(ROOT / "tests/server/scripted.py")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8", cwd=ROOT)
-    try:
-        lines = iter(process.stderr.readline, "")
-        yield next(match[1] for match in (re.search(r"listening on (http://\S+)", line) for line in lines) if match)
-    finally:
-        process.terminate()
-        process.stderr.close()
-        process.wait()

@@ -1,0 +1,229 @@
+"""The baseline command as a process: real servers, real signals, and nothing but the log lines on stdout."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+KEYS = {"HF_TOKEN", "API_KEY", "OPENAI_API_KEY", "API_BASE_URL", "MODEL_NAME"}
+START = r"\[START\] task=[a-z_]+ env=autotest-env model=\S+"
+STEP = r"\[STEP\] step=\d+ action=.{0,60} reward=\d\.\d\d done=(true|false) error=.+"
+END = r"\[END\] success=(true|false) steps=\d+ score=\d\.\d{3} rewards=(\d\.\d\d(,\d\.\d\d)*)?"
+FAILED_END = "[END] success=false steps=0 score=0.000 rewards="
+
+
+class Command:
+    """`python inference.py` with a mark in its environment that its children inherit."""
+
+    def __init__(self, *argv: str, **environ: str) -> None:
+        self.mark = uuid.uuid4().hex
+        clean = {
+            name: text for name, text in os.environ.items() if name not in KEYS and not name.startswith("AUTOTEST_")
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, str(ROOT / "inference.py"), *argv],
+            env={**clean, "MARK": self.mark, **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        self.read: list[str] = []
+
+    def wait_for(self, text: str) -> None:
+        """Read stdout up to a line with the text."""
+        while text not in (self.read[-1] if self.read else ""):
+            line = self.process.stdout.readline()
+            assert line, "stdout ended"
+            self.read.append(line)
+
+    def finish(self) -> tuple[int, list[str], str]:
+        """Wait for the end; exit code, lines of stdout, stderr."""
+        rest, err = self.process.communicate(timeout=120)
+        return self.process.returncode, ("".join(self.read) + rest).splitlines(), err
+
+    def relatives(self) -> list[int]:
+        """Processes that inherited the mark, the command itself included."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if self.mark.encode() in (folder / "environ").read_bytes():
+                    found.append(int(folder.name))
+        return found
+
+
+def run(*argv: str, **environ: str) -> tuple[int, list[str], str]:
+    return Command(*argv, **environ).finish()
+
+
+def assert_standard(lines: list[str]) -> None:
+    """Every line is one of the three kinds, and every episode has one [START] and one [END]."""
+    for line in lines:
+        assert re.fullmatch(f"{START}|{STEP}|{END}", line), line
+    kinds = " ".join(line.split()[0] for line in lines)
+    assert re.fullmatch(r"(\[START\]( \[STEP\])* \[END\] ?)+", kinds), lines
+
+
+@pytest.fixture
+def silent_url() -> Iterator[str]:
+    """A server that takes requests and never answers."""
+
+    class Silent(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            time.sleep(60)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Silent)
+    server.daemon_threads = True
+    server.block_on_close = False
+    Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_against_a_given_server_only_the_standard_lines_are_printed(scripted_server: Any, tmp_path: Path) -> None:
+    suite = tmp_path / "suite.py"
+    suite.write_text("# score=0.7\n\n\ndef test_it():\n    assert True\n")
+    code, lines, err = run("--base-url", scripted_server.url, "--policy", f"file:{suite}", "--out", str(tmp_path / "o"))
+    assert lines == [
+        "[START] task=unit_test_writer env=autotest-env model=file:suite.py",
+        "[STEP] step=1 action=# score=0.7 def test_it(): assert True reward=0.70 done=true error=null",
+        "[END] success=true steps=1 score=0.700 rewards=0.70",
+    ]
+    assert code == 0
+    assert "Traceback" not in err
+    assert (tmp_path / "o/episodes.jsonl").read_text().count("\n") == 1
+
+
+def test_episodes_played_at_once_print_the_same_bytes_as_one_by_one(scripted_server: Any, tmp_path: Path) -> None:
+    common = ("--base-url", scripted_server.url, "--seeds", "42,123,456", "--episodes", "3")
+    one = run(*common, "--out", str(tmp_path / "one"))
+    many = run(*common, "--out", str(tmp_path / "many"), "--concurrency", "4")
+    assert one[:2] == many[:2]
+    assert len([line for line in one[1] if line.startswith("[END]")]) == 9
+    assert_standard(one[1])
+    records = [(tmp_path / name / "episodes.jsonl").read_bytes() for name in ("one", "many")]
+    assert records[0] == records[1]
+
+
+def test_a_server_that_does_not_start_ends_every_episode() -> None:
+    code, lines, err = run("--seeds", "1,2", AUTOTEST_NO_SUCH_SETTING="1")
+    assert code == 1
+    assert [line for line in lines if not line.startswith("[START]")] == [FAILED_END] * 2
+    assert_standard(lines)
+    assert "AUTOTEST_NO_SUCH_SETTING" in err
+    assert "Traceback" not in err
+
+
+def test_a_server_that_is_not_there_ends_the_episode() -> None:
+    code, lines, err = run("--base-url", "http://127.0.0.1:1")
+    assert (code, lines[1:]) == (1, [FAILED_END])
+    assert "no answer" in err
+    assert "Traceback" not in err
+
+
+def test_a_task_the_server_refuses_ends_the_episode(scripted_server: Any) -> None:
+    code, lines, err = run("--base-url", scripted_server.url, "--split", "no_such_split")
+    assert (code, lines[1:]) == (1, [FAILED_END])
+    assert "unknown split" in err
+
+
+def test_bad_options_print_nothing_on_stdout_and_exit_with_2(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for argv in (["--seed", "x"], ["--out", str(tmp_path / "file" / "below")]):
+        code, lines, err = run(*argv)
+        assert (code, lines) == (2, [])
+        assert argv[0] in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("pause_s", [0.0, 1.5])
+def test_a_signal_while_the_server_starts_still_ends_the_episode(number: signal.Signals, pause_s: float) -> None:
+    command = Command("--seed", "42")
+    command.wait_for("[START]")
+    time.sleep(pause_s)
+    command.process.send_signal(number)
+    code, lines, err = command.finish()
+    assert (code, lines[1:]) == (128 + number, [FAILED_END])
+    assert "Traceback" not in err
+    assert command.relatives() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_a_step_ends_the_episode(scripted_server: Any, tmp_path: Path, number: signal.Signals) -> None:
+    suite = tmp_path / "suite.py"
+    suite.write_text("# wait=20\ndef test_it(): pass\n")
+    command = Command("--base-url", scripted_server.url, "--policy", f"file:{suite}")
+    command.wait_for("[START]")
+    time.sleep(6)
+    began = time.monotonic()
+    command.process.send_signal(number)
+    code, lines, _ = command.finish()
+    assert (code, lines[1:]) == (128 + number, [FAILED_END])
+    assert time.monotonic() - began < 5
+
+
+def test_a_signal_during_a_reset_or_a_question_ends_the_episode(scripted_server: Any, silent_url: str) -> None:
+    commands = [
+        Command("--base-url", silent_url),
+        Command("--base-url", scripted_server.url, API_BASE_URL=f"{silent_url}/v1"),
+    ]
+    for command in commands:
+        command.wait_for("[START]")
+    time.sleep(8)
+    for command in commands:
+        command.process.send_signal(signal.SIGINT)
+        code, lines, err = command.finish()
+        assert (code, lines[1:]) == (130, [FAILED_END])
+        assert "Traceback" not in err
+
+
+def test_an_interrupted_run_of_many_ends_those_that_began(scripted_server: Any, silent_url: str) -> None:
+    common = ("--base-url", scripted_server.url, "--episodes", "10", "--concurrency", "3")
+    command = Command(*common, API_BASE_URL=f"{silent_url}/v1")
+    command.wait_for("[START]")
+    time.sleep(8)
+    command.process.send_signal(signal.SIGINT)
+    code, lines, _ = command.finish()
+    assert code == 130
+    assert_standard(lines)
+    assert lines.count(FAILED_END) == 3
+
+
+def test_a_reader_that_goes_away_ends_the_run_quietly(scripted_server: Any) -> None:
+    command = Command("--base-url", scripted_server.url, "--episodes", "500")
+    command.wait_for("[START]")
+    command.process.stdout.close()
+    err = command.process.stderr.read()
+    assert command.process.wait(60) == 1
+    assert "Traceback" not in err
+
+
+def test_without_the_package_one_line_says_how_to_install_it() -> None:
+    command = [sys.executable, "-S", str(ROOT / "inference.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", env={})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "pip install" in done.stderr
+
+
+def test_importing_the_command_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, autotest_env.inference; print([m for m in ('openenv', 'openai', 'pydantic') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
