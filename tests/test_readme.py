@@ -16,7 +16,7 @@ from autotest_env import errors, models
 from autotest_env.errors import SetupError
 from autotest_env.sandbox.suite import RunEnd, SuiteResult, TestOutcome, TestReport
 from autotest_env.server.settings import Settings
-from autotest_env.tasks.judging import BugRuns, Evidence
+from autotest_env.tasks.judging import BugRuns, Evidence, judge
 from autotest_env.tasks.unit_test_writer import rubric
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -179,7 +179,7 @@ def _total(false_alarms: str) -> float:
     )
     nothing = _outcomes("abcd")
     evidence = Evidence(reference=(right,) * 2, shown=nothing, decoys=(right,), null=nothing, bugs=bugs, bug_count=3)
-    return rubric.score(evidence).total
+    return rubric.score(judge(evidence)).total
 
 
 def test_the_worked_example_is_what_the_rubric_computes() -> None:
