@@ -3,6 +3,7 @@
 `load_program("order_total")` reads the folder `tasks/programs/order_total`. Nothing of it is imported or executed.
 """
 
+import itertools
 import tomllib
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -83,7 +84,7 @@ def parse_program(name: str, source: str, oracle_suite: str, facts: dict[str, ob
         raise SetupError(f"program {name!r}: two bugs have the same id")
     sites = tuple(_site(name, source, bug) for bug in bugs)
     ordered = sorted(sites, key=lambda site: site.start)
-    for left, right in zip(ordered, ordered[1:], strict=False):
+    for left, right in itertools.pairwise(ordered):
         if right.start < left.end:
             raise SetupError(f"program {name!r}: bugs {left.name!r} and {right.name!r} overlap")
     return ProgramSource(
@@ -111,7 +112,7 @@ def _outcome(line: str, namespace: dict[str, object]) -> Outcome | None:
         code, is_expression = compile(line, "<witness>", "exec"), False
     try:
         value = eval(code, namespace)
-    except Exception as error:  # border: whatever the program raises is an outcome
+    except Exception as error:  # noqa: BLE001  border: whatever the program raises is an outcome
         return f"raises {type(error).__name__}{error.args!r}"
     return f"value {value!r}" if is_expression else None
 

@@ -1,0 +1,157 @@
+"""What the families have in common: from the facts of runs to valid and asserting tests, precision and credit.
+
+Pure: no processes, no clock. The unit is the test function, all its parameter sets together.
+"""
+
+from dataclasses import dataclass
+from itertools import chain
+
+from autotest_env.sandbox.suite import FunctionId, RunEnd, SuiteResult, TestId, TestOutcome
+
+MAX_USEFUL = 8
+"""Asserting tests beyond this many do not raise precision. With 12, the best coins earned 0.31 to 0.52 in simulation."""
+
+CREDIT_EXPONENT = 3
+"""Credit is the share of noticed wrong versions to this power; with 2, coins earn about twice as much."""
+
+DISTRUSTED = (
+    RunEnd.UNTRUSTED,
+    RunEnd.GARBLED,
+    RunEnd.PLUGINS,
+    RunEnd.EXITED,
+    RunEnd.STOPPED,
+    RunEnd.THREADS_LEFT,
+)
+"""Ends that void a submission wherever they are seen, except on the null program, which may drive a suite anywhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BugRuns:
+    """The runs of one bug: the bug in two renderings, and its siblings."""
+
+    bug: str
+    renderings: tuple[SuiteResult, ...]
+    siblings: tuple[SuiteResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The facts of all runs of one submission; runs that could not change the score were not made."""
+
+    reference: tuple[SuiteResult, ...]
+    """First and, if made, last run."""
+    shown: SuiteResult
+    decoys: tuple[SuiteResult, ...] = ()
+    null: SuiteResult | None = None
+    bugs: tuple[BugRuns, ...] = ()
+    bug_count: int = 0
+    out_of_time: bool = False
+    """The submission's wall time ended before its runs did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """What the facts say about the test functions and the bugs."""
+
+    submitted: frozenset[FunctionId]
+    valid: frozenset[FunctionId]
+    asserting: frozenset[FunctionId]
+    credits: tuple[float, ...]
+    """One per bug of the task, in [0, 1]."""
+
+    @property
+    def useful(self) -> int:
+        """U = min(asserting functions, 8)."""
+        return min(len(self.asserting), MAX_USEFUL)
+
+    @property
+    def false_alarms(self) -> int:
+        """F = functions submitted and not valid."""
+        return len(self.submitted - self.valid)
+
+    @property
+    def precision(self) -> float:
+        """U / (U + F), 0 when both are 0."""
+        return self.useful / (self.useful + self.false_alarms) if self.useful else 0.0
+
+    @property
+    def mean_credit(self) -> float:
+        """Mean over all bugs of the task."""
+        return sum(self.credits) / len(self.credits) if self.credits else 0.0
+
+    @property
+    def caught(self) -> int:
+        """Bugs with full credit."""
+        return sum(credit == 1.0 for credit in self.credits)
+
+
+def failure(evidence: Evidence) -> RunEnd | None:
+    """Why the submission as a whole scores 0, if it does: a bad reference run, or a result that cannot be trusted."""
+    first = evidence.reference[0]
+    if first.end is not RunEnd.COMPLETED:
+        return first.end
+    if evidence.out_of_time:
+        return RunEnd.WALL_LIMIT
+    variants = chain.from_iterable((*runs.renderings, *runs.siblings) for runs in evidence.bugs)
+    for result in (*evidence.reference, *evidence.decoys, *variants):
+        if result.end in DISTRUSTED:
+            return result.end
+    return None
+
+
+def judge(evidence: Evidence) -> Verdicts:
+    """Derive validity, assertion and credit from the facts."""
+    first = evidence.reference[0]
+    submitted = functions_of(first)
+    valid = submitted
+    for result in (*evidence.reference, *evidence.decoys):
+        valid &= passing(result, first)
+    silent = passing(evidence.null, first) if evidence.null is not None else submitted
+    asserting = valid - silent
+    credits = [credit(runs, first, asserting) for runs in evidence.bugs]
+    credits += [0.0] * (evidence.bug_count - len(credits))
+    return Verdicts(submitted=submitted, valid=valid, asserting=asserting, credits=tuple(credits))
+
+
+def functions_of(result: SuiteResult) -> frozenset[FunctionId]:
+    """Return the test functions that a run saw."""
+    return frozenset(test.function for test in result.tests)
+
+
+def passing(result: SuiteResult, first: SuiteResult) -> frozenset[FunctionId]:
+    """Return the functions of the first reference run of which every test passed in this run; a missing id failed."""
+    if result.end is not RunEnd.COMPLETED or _ids(result) - _ids(first):
+        return frozenset()
+    passed = {test.id for test in result.tests if test.outcome is TestOutcome.PASSED}
+    return functions_of(first) - {test.function for test in first.tests if test.id not in passed}
+
+
+def failing(result: SuiteResult, first: SuiteResult) -> frozenset[FunctionId]:
+    """Return the functions that notice a wrong version: a test failed in its call phase, or was running at the CPU limit.
+
+    A run in which other tests appear than on the reference, or which ended in any other way, notices nothing.
+    """
+    if result.end is RunEnd.CPU_LIMIT and 0 < result.started <= len(first.tests):
+        return frozenset({first.tests[result.started - 1].function})
+    if result.end is not RunEnd.COMPLETED or _ids(result) != _ids(first):
+        return frozenset()
+    return frozenset(test.function for test in result.tests if test.outcome is TestOutcome.FAILED)
+
+
+def credit(runs: BugRuns, first: SuiteResult, asserting: frozenset[FunctionId]) -> float:
+    """Return the largest, over asserting tests, of (share of {bug, siblings} that this one test notices) cubed.
+
+    0 for tests that do not notice the bug itself in both renderings.
+    """
+    noticed = asserting
+    for result in runs.renderings:
+        noticed &= failing(result, first)
+    if len(runs.renderings) < 2 or not noticed:  # noqa: PLR2004
+        return 0.0
+    siblings = [failing(result, first) for result in runs.siblings]
+    shares = [(1 + sum(test in sibling for sibling in siblings)) / (1 + len(siblings)) for test in noticed]
+    return float(max(shares) ** CREDIT_EXPONENT)
+
+
+def _ids(result: SuiteResult) -> set[TestId]:
+    return {test.id for test in result.tests}

@@ -1,0 +1,75 @@
+"""From a seed to a task: which three bugs the shown module holds, and what the agent is told."""
+
+import ast
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_SUITE_BYTES
+from autotest_env.tasks.family import Shown, Task
+from autotest_env.tasks.program import ProgramSource
+from autotest_env.tasks.registry import CLASSIC
+from autotest_env.tasks.seeds import secret_rng
+
+NAME = "unit_test_writer"
+VERSION = 1
+BUGS_PER_TASK = 3
+
+_PROMPT = """\
+You write tests. Below is the Python module `{module}` as it stands now. Its documentation is right; its code holds \
+{count} bugs.
+
+{docs}
+
+Write one pytest file that passes on the correct code, as documented, and fails on the bugs.
+
+* Import the module by name, e.g. `from {module} import {first}`.
+* Assert exact expected values, worked out from the documentation and not from what the code does now.
+* Every bug counts: each is put alone into the correct code, and a bug is caught when one of your tests fails on it and on \
+similar wrong versions.
+* A test that fails on correct code is a false alarm and lowers the whole score.
+* At most {functions} test functions, {cases} cases, {kib} KiB. No network, no other files, no plug-ins.
+
+```python
+# {module}.py
+{source}```
+
+Answer with the complete file in one ```python block.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """What is judged: the program and the ids of the bugs in the shown module."""
+
+    program: ProgramSource = field(repr=False)
+    bugs: tuple[str, ...] = field(repr=False)
+    shown_source: str = field(repr=False)
+
+
+def generate(program: ProgramSource, key: bytes, seed: int) -> Task:
+    """Build the task of a seed."""
+    rng = secret_rng(key, NAME, VERSION, program.name, seed)
+    bugs = rng.choice(list(combinations([bug.id for bug in program.bugs], BUGS_PER_TASK)))
+    source = program.shown(bugs)
+    prompt = _PROMPT.format(
+        module=program.module,
+        count=BUGS_PER_TASK,
+        docs=program.docs,
+        first=_first_public_name(program.source),
+        functions=MAX_FUNCTIONS,
+        cases=MAX_CASES,
+        kib=MAX_SUITE_BYTES >> 10,
+        source=source,
+    )
+    return Task(
+        id=f"{NAME}-v{VERSION}/{CLASSIC}/{seed}",
+        family=NAME,
+        seed=seed,
+        shown=Shown(prompt=prompt, module_name=program.module, files={f"{program.module}.py": source}),
+        secret=Secret(program=program, bugs=bugs, shown_source=source),
+    )
+
+
+def _first_public_name(source: str) -> str:
+    definitions = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    return next(node.name for node in definitions if not node.name.startswith("_"))
