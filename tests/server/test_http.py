@@ -259,9 +259,10 @@ def test_metadata_describes_the_environment_and_its_isolation(call):
 
 def test_the_secret_is_in_no_answer(scripted_server, scripted, call):
     _, reset = call("POST", "/reset", {"seed": 3})
-    texts = [json.dumps(reset)]
-    for code in ("score=0.5", "grader_breaks", "score=1.0"):
-        texts.append(json.dumps(call("POST", "/step", {"test_code": code, "episode_id": reset["episode_id"]})))
-    for path in ("/state", "/metadata", "/schema", "/openapi.json"):
-        texts.append(json.dumps(call("GET", path)))
-    assert not any(scripted.SECRET in text for text in (*texts, scripted_server.log.read_text()))
+    replies = [reset]
+    replies += [
+        call("POST", "/step", {"test_code": code, "episode_id": reset["episode_id"]})
+        for code in ("score=0.5", "grader_breaks", "score=1.0")
+    ]
+    replies += [call("GET", path) for path in ("/state", "/metadata", "/schema", "/openapi.json")]
+    assert scripted.SECRET not in json.dumps(replies) + scripted_server.log.read_text()
