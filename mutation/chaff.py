@@ -12,7 +12,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from autotest_env.mutation.choice import Choice, StatementChoice, copied, same, walk
+from autotest_env.mutation.choice import PLACES, Choice, StatementChoice, copied, same, walk
 from autotest_env.mutation.facts import COMPREHENSIONS, FUNCTIONS, cannot_raise, is_number, own_nodes
 from autotest_env.mutation.helpers import first_free, has_docstring
 from autotest_env.mutation.invent import invent_places, pad
@@ -70,10 +70,10 @@ def add_chaff(tree: ast.Module, names: Names, rng: random.Random) -> Chaff:
     """
     chaff = Chaff()
     purity = Purity(tree)
-    real = [node for node in walk(tree) if isinstance(node, (Choice, StatementChoice))]
-    for node in real:
-        if isinstance(node, StatementChoice):
-            raise ValueError(f"site {node.site!r} cannot carry chaff: its alternatives are not expressions")
+    real = [node for node in walk(tree) if isinstance(node, PLACES)]
+    whole = [node.site for node in real if isinstance(node, StatementChoice)]
+    if whole:
+        raise ValueError(f"site {whole[0]!r} cannot carry chaff: its alternatives are not expressions")
     invent_places(tree, len(real) + rng.randint(0, 1), names, rng)
     _take_effects_out(tree, purity, names)
     for place in [node for node in walk(tree) if isinstance(node, Choice)]:
@@ -112,7 +112,7 @@ def _prepared(place: Choice, purity: Purity, names: Names) -> ast.expr:
     if len(calls) == len(place.alternatives) and _same_but_arguments(calls):
         packed: list[ast.expr] = [ast.Tuple(elts=list(call.args), ctx=ast.Load()) for call in calls]
         if all(map(purity.pure, packed)):
-            inner = Choice(alternatives=packed, site=place.site, lineno=1)
+            inner = Choice(packed, place.site)
             arguments: list[ast.expr] = [ast.Starred(inner, ast.Load())]
             return ast.Call(func=calls[0].func, args=arguments, keywords=calls[0].keywords)
     found = [purity.effects(node) for node in place.alternatives]
@@ -126,7 +126,7 @@ def _prepared(place: Choice, purity: Purity, names: Names) -> ast.expr:
     ]
     for nodes, alternative in zip(shared, range(len(place.alternatives)), strict=True):
         reads = {id(node): ast.Name(name, ast.Load()) for node, name in zip(nodes, temporaries, strict=True)}
-        place.alternatives[alternative] = _Replace(dict(reads)).visit(place.alternatives[alternative])
+        place.alternatives[alternative] = _Replace(dict(reads)).expression(place.alternatives[alternative])
     whole = ast.Tuple(elts=[*values, place], ctx=ast.Load())
     return ast.Subscript(value=whole, slice=_fixed(len(values)), ctx=ast.Load())
 
@@ -137,9 +137,13 @@ class _Replace(ast.NodeTransformer):
     def __init__(self, new: dict[int, ast.expr]) -> None:
         self._new = new
 
+    def expression(self, node: ast.expr) -> ast.expr:
+        """Return an expression with the replacements made."""
+        return self.visit(node)  # type: ignore[return-value]
+
     def visit(self, node: ast.AST) -> ast.AST:
         """Replace a node, or look inside it."""
-        return self._new[id(node)] if id(node) in self._new else super().visit(node)  # type: ignore[no-any-return]
+        return self._new[id(node)] if id(node) in self._new else super().visit(node)
 
 
 def _inside_functions(tree: ast.Module) -> set[int]:

@@ -20,23 +20,32 @@ class Choice(ast.expr):
     """An expression with alternatives; the first is the reference's."""
 
     _fields = ("alternatives",)
-    alternatives: list[ast.expr]
-    site: str
+
+    def __init__(self, alternatives: list[ast.expr], site: str) -> None:
+        super().__init__(**_LOCATIONS)
+        self.alternatives = alternatives
+        self.site = site
 
 
 class Branch(ast.AST):
     """One alternative of a StatementChoice."""
 
     _fields = ("body",)
-    body: list[ast.stmt]
+
+    def __init__(self, body: list[ast.stmt]) -> None:
+        super().__init__()
+        self.body = body
 
 
 class StatementChoice(ast.stmt):
     """A run of statements with alternatives."""
 
     _fields = ("alternatives",)
-    alternatives: list[Branch]
-    site: str
+
+    def __init__(self, alternatives: list[Branch], site: str) -> None:
+        super().__init__(**_LOCATIONS)
+        self.alternatives = alternatives
+        self.site = site
 
 
 PLACES = (Choice, StatementChoice)
@@ -238,9 +247,9 @@ def _install(tree: ast.Module, trees: list[ast.Module], path: list[Step], site: 
     nodes = [_follow(parent, path[-1]) for parent in parents]
     place: ast.AST
     if isinstance(nodes[0], ast.stmt):
-        place = StatementChoice(alternatives=[Branch(body=[node]) for node in nodes], site=site, **_LOCATIONS)
+        place = StatementChoice([Branch([node]) for node in nodes if isinstance(node, ast.stmt)], site)
     else:
-        place = Choice(alternatives=nodes, site=site, **_LOCATIONS)
+        place = Choice([node for node in nodes if isinstance(node, ast.expr)], site)
     name, index = path[-1]
     if index is None:
         setattr(parents[0], name, place)
@@ -251,9 +260,9 @@ def _install(tree: ast.Module, trees: list[ast.Module], path: list[Step], site: 
 def _install_run(tree: ast.Module, trees: list[ast.Module], path: list[Step], site: str) -> None:
     (name, start), (_, suffix) = path[-2:]
     lists = [getattr(_at(item, path[:-2]), name) for item in (tree, *trees)]
-    branches = [Branch(body=body[start : len(body) - (suffix or 0)]) for body in lists]
+    branches = [Branch(body[start : len(body) - (suffix or 0)]) for body in lists]
     body = lists[0]
-    body[start : len(body) - (suffix or 0)] = [StatementChoice(alternatives=branches, site=site, **_LOCATIONS)]
+    body[start : len(body) - (suffix or 0)] = [StatementChoice(branches, site)]
 
 
 def _at(node: ast.AST, path: list[Step]) -> ast.AST:

@@ -25,7 +25,7 @@ class _Move(BodyTransformer):
         if not _movable(node):
             return node
         key = type(node.value), node.value
-        if key not in self.moved:  # type: ignore[comparison-overlap]
+        if key not in self.moved:
             self.moved[key] = self._names.private()  # type: ignore[index]
         return as_number(ast.Name(self.moved[key], ast.Load()))  # type: ignore[index]
 

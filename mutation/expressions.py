@@ -6,6 +6,7 @@ reassociating. Calls of the `operator` module are exact for every type.
 
 import ast
 import random
+from typing import TypeVar
 
 from autotest_env.mutation.choice import Choice
 from autotest_env.mutation.facts import as_number, cannot_raise, effect_free, is_number
@@ -51,6 +52,9 @@ _TURNED: dict[type[ast.AST], type[ast.cmpop]] = {
 }
 
 
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
 class BodyTransformer(ast.NodeTransformer):
     """Visits the bodies of functions only.
 
@@ -74,12 +78,12 @@ class BodyTransformer(ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """Leave the annotation alone."""
         if node.value is not None:
-            node.value = self.visit(node.value)
+            node.value = self._visited(node.value)
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         """Leave the pattern alone."""
-        node.body = [self.visit(item) for item in node.body]
+        node.body = [self._visited(item) for item in node.body]
         return node
 
     def visit(self, node: ast.AST) -> ast.AST:
@@ -89,13 +93,12 @@ class BodyTransformer(ast.NodeTransformer):
         result: ast.AST = super().visit(node)
         return result
 
+    def _visited(self, node: _Node) -> _Node:
+        return self.visit(node)  # type: ignore[return-value]
+
     def _enter(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         outer, self.inside = self.inside, True
-        body: list[ast.stmt] = []
-        for statement in node.body:
-            result = self.visit(statement)
-            body.extend(result if isinstance(result, list) else [result])  # type: ignore[list-item]
-        node.body = body
+        node.body = [self._visited(statement) for statement in node.body]
         self.inside = outer
         return node
 

@@ -18,9 +18,8 @@ def move_bodies(tree: ast.Module, names: Names) -> None:
     body: list[ast.stmt] = []
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
-            for method in statement.body:
-                if isinstance(method, ast.FunctionDef) and _can_move(method):
-                    body.append(_moved(method, names))
+            methods = [method for method in statement.body if isinstance(method, ast.FunctionDef)]
+            body.extend(_moved(method, names) for method in methods if _can_move(method))
         elif isinstance(statement, ast.FunctionDef) and _can_move(statement):
             body.append(_moved(statement, names))
         body.append(statement)
@@ -71,19 +70,10 @@ def _moved(function: ast.FunctionDef, names: Names) -> ast.FunctionDef:
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     every += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
     start = 1 if has_docstring(function) else 0
-    helper = ast.FunctionDef(
-        name=names.private(),
-        args=ast.arguments(
-            posonlyargs=[],
-            args=[ast.arg(arg=argument.arg) for argument in every],
-            kwonlyargs=[],
-            kw_defaults=[],
-            defaults=[],
-        ),
-        body=function.body[start:] or [ast.Pass()],
-        decorator_list=[],
-        lineno=1,
-    )
+    names_passed = ", ".join(argument.arg for argument in every)
+    helper = ast.parse(f"def {names.private()}({names_passed}):\n    pass").body[0]
+    assert isinstance(helper, ast.FunctionDef)
+    helper.body = function.body[start:] or helper.body
     helper.private = True  # type: ignore[attr-defined]
     passed: list[ast.expr] = [ast.Name(argument.arg, ast.Load()) for argument in every]
     call = ast.Call(func=ast.Name(helper.name, ast.Load()), args=passed, keywords=[])
@@ -99,7 +89,7 @@ def _spare(names: Names, pool: list[Number], rng: random.Random) -> ast.Function
         return rng.choice((a, b, c)) if rng.random() < 0.7 else repr(rng.choice(pool))
 
     def operation() -> str:
-        return f"{operand()} {rng.choice('+-*/')} {operand()} {rng.choice('+-*/')} {repr(rng.choice(pool))}"
+        return f"{operand()} {rng.choice('+-*/')} {operand()} {rng.choice('+-*/')} {rng.choice(pool)!r}"
 
     lines = [f"def {names.private()}({a}, {b}, {c}):", f"    {d} = {operation()}"]
     if rng.random() < 0.6:

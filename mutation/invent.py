@@ -27,7 +27,7 @@ def invent_places(tree: ast.Module, count: int, names: Names, rng: random.Random
     for parent, field, index in operations[: max(1, count // 2)]:
         value = getattr(parent, field)
         node = value if index is None else value[index]
-        place = Choice(alternatives=_around(node, rng), site=names.local(), lineno=1)
+        place = Choice(_around(node, rng), names.local())
         if index is None:
             setattr(parent, field, place)
         else:
@@ -159,7 +159,7 @@ def _assigned_again(statement: ast.Assign, companions: list[str], names: Names, 
         new = right if rng.random() < 0.25 else new
         if not any(same(new, other) for other in known):
             known.append(new)
-    place = as_number(Choice(alternatives=known, site=names.local(), lineno=1))
+    place = as_number(Choice(known, names.local()))
     new_target = ast.Name(target.id, ast.Store())
     as_number(new_target)
     return ast.Assign(targets=[new_target], value=place, lineno=1)

@@ -9,7 +9,7 @@ from autotest_env.mutation.facts import FUNCTIONS
 from autotest_env.mutation.helpers import first_free, has_docstring
 from autotest_env.mutation.names import READS_DOCSTRINGS, Names, mentions
 
-_WORDS = "figure amount value input entry record step part rule note detail case given kept made used read".split()  # noqa: SIM905
+_WORDS = "figure amount value input entry record step part rule note detail case given kept made used read".split()
 
 
 def replace_docstrings(tree: ast.Module, text: str, rng: random.Random, *, drop: bool) -> None:
