@@ -174,6 +174,20 @@ def test_openenv_validates_the_package(tmp_path: Path) -> None:
     assert "Verdict: PASS" in done.stdout
 
 
+def test_openenv_finds_the_installed_environment(tmp_path: Path) -> None:
+    code = "from openenv import AutoAction, AutoEnv; print(AutoEnv.get_env_class(NAME), AutoAction.from_env(NAME))"
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace("NAME", "'autotest'")],
+        cwd=tmp_path,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "<class 'autotest_env.client.AutotestEnv'> <class 'autotest_env.models.TestAction'>\n"
+
+
 def test_the_manifest_the_image_and_the_project_agree() -> None:
     manifest = yaml.safe_load((ROOT / "openenv.yaml").read_text(encoding="utf-8"))
     image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
