@@ -1,9 +1,9 @@
 """An audit hook that ends a run when the suite reads code or sets tracers: the second line behind the renderings.
 
-Reading is allowed by caller: modules that were loaded before the suite (standard library, pytest) may look at code objects,
-because signatures, mocks and tracebacks need them. The suite's own frames may not look at those of the program, nor install
-tracers, nor walk the collector. `dis` is never allowed. What the hook cannot see (a code object handed out by an allowed
-caller, ctypes) has to be answered by renderings and executed chaff.
+Reading is allowed by caller: modules that were loaded before the suite (standard library, pytest) may look at code
+objects, because signatures, mocks and tracebacks need them. The suite's own frames may not look at those of the
+program, nor install tracers, nor walk the collector. `dis` is never allowed. What the hook cannot see (a code object
+handed out by an allowed caller, ctypes) has to be answered by renderings and executed chaff.
 """
 
 import os

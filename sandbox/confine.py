@@ -4,12 +4,12 @@ Covered, each by a layer that is applied in the child before any submitted code 
 
 * rlimits: CPU seconds, address space, size of a file, open files, no core dumps.
 * no_new_privs and capabilities: no privilege is gained, and root keeps none.
-* seccomp: no sockets to anywhere, no new processes or programs (threads start), no signals to anybody, no ptrace or
-  memory of other processes, no mounts or namespaces, no io_uring, bpf, keyrings, System V or POSIX queues; modes, owners,
-  times and extended attributes of files cannot be changed (a file's mode would outlive the run).
-* landlock: files are readable only in the standard library, in the packages named in `READABLE_PACKAGES` and in shared
-  libraries; writable only in this run's folder, which is emptied after the run. Nothing of this package, of installed
-  libraries, of /proc or /tmp can be opened.
+* seccomp: no sockets to anywhere, no new processes or programs (threads start), no signals to anybody, no ptrace, no
+  memory of other processes, no mounts or namespaces, no io_uring, bpf, keyrings, System V or POSIX queues; modes,
+  owners, times and extended attributes of files cannot be changed (a file's mode would outlive the run).
+* landlock: files are readable only in the standard library, in `READABLE_PACKAGES` and in shared libraries; writable
+  only in this run's folder, which is emptied after the run. Nothing of this package, of installed libraries, of /proc
+  or /tmp can be opened.
 
 Not covered: timing and load of the machine can be observed; names and sizes of files everywhere can be looked up (stat),
 their content cannot; the number of files in the run's folder is bounded only by CPU time; a kernel bug is a way out.
@@ -33,7 +33,6 @@ from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 READABLE_PACKAGES = (
     "_pytest",
@@ -157,8 +156,8 @@ def prove(confinement: Confinement, forbidden: Path) -> dict[str, str]:
     """
     layers = dict(confinement.layers)
     confinement.apply(Limits(cpu_s=5))
-    refused = {
-        "seccomp": lambda: socket.socket(),
+    refused: dict[str, Callable[[], object]] = {
+        "seccomp": socket.socket,
         "landlock": lambda: forbidden.open("rb"),
     }
     for name, attack in refused.items():
@@ -208,7 +207,7 @@ def _drop_capabilities(libc: ctypes.CDLL) -> None:
 
 
 def _build_filter() -> bytes:
-    """Return the seccomp program as BPF, built by libseccomp; refusals are errors, not kills, so that they can be named."""
+    """Return the seccomp program as BPF, built by libseccomp; refusals are errors, not kills: tests can report them."""
     seccomp = import_module("pyseccomp")
     rules = seccomp.SyscallFilter(seccomp.ALLOW)
 

@@ -1,8 +1,9 @@
 """The fork server: a small single-threaded process that prepares pytest once and forks one confined child per job.
 
-It never looks into a job: the child reads it from its own pipe and writes one report into another. The server learns from
-here only how the child ended. Run as ``python -m autotest_env.sandbox.forkserver FOLDER FORBIDDEN`` with a Unix socket as standard
-input; one request (`cpu_s`, `wall_s` and two descriptors) at a time, one answer each, until the socket closes.
+It never looks into a job: the child reads it from its own pipe and writes one report into another. The server learns
+from here only how the child ended. Run as ``python -m autotest_env.sandbox.forkserver FOLDER FORBIDDEN`` with a Unix
+socket as standard input; one request (`cpu_s`, `wall_s` and two descriptors) at a time, one answer each, until the
+socket closes.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """Messages between the server, its fork servers and their children: one JSON header, then raw blobs.
 
-A message is ``length of header (4 bytes, big endian) | header | blobs``; the header's ``sizes`` gives the length of each
-blob. Nothing is ever unpickled, and a message that is not exactly one message is refused.
+A message is ``length of header (4 bytes, big endian) | header | blobs``; the header's ``sizes`` gives the length of
+each blob. Nothing is ever unpickled, and a message that is not exactly one message is refused.
 """
 
 import json

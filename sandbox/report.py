@@ -36,7 +36,9 @@ def read_compiled(end: ChildEnd) -> CompiledSuite | RefusedSuite:
         return RefusedSuite(status=status, message=header["message"], line=line, text=header.get("text", ""))
     except (frames.FrameError, KeyError, ValueError) as error:
         if end.stopped or os.WIFSIGNALED(end.status) or end.report == STARTED:
-            return RefusedSuite(status=CompileStatus.TOO_COMPLEX, message="compiling the file took too much time or memory")
+            return RefusedSuite(
+                status=CompileStatus.TOO_COMPLEX, message="compiling the file took too much time or memory"
+            )
         raise GraderFailedError("the compile child left no readable report") from error
 
 
@@ -74,7 +76,7 @@ def _read_test(name: str, record: dict[str, object]) -> TestReport:
     line = record.get("line")
     return TestReport(
         id=_text(name, _MAX_ID_CHARS),
-        outcome=TestOutcome(record["outcome"]),
+        outcome=TestOutcome(str(record["outcome"])),
         asserted=record.get("asserted") is True,
         message=_text(record.get("message", ""), MAX_MESSAGE_CHARS),
         line=line if type(line) is int else None,

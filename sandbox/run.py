@@ -1,8 +1,8 @@
 """Suites in, facts out: the pool of graders that the whole server shares.
 
-A `Grading` is one submission's turn. Turns start in the order they were asked for, as many at a time as there are graders,
-and the runs of those turns share the graders one by one. A worker that dies is replaced and its run made again once;
-then it is our failure and never the suite's.
+A `Grading` is one submission's turn. Turns start in the order they were asked for, as many at a time as there are
+graders, and the runs of those turns share the graders one by one. A worker that dies is replaced and its run made again
+once; then it is our failure and never the suite's.
 """
 
 import logging
@@ -204,7 +204,7 @@ class Sandbox:
                 call.future.set_result(call.make(grader))
             except GraderFailedError as error:
                 call.future.set_exception(error)
-            except Exception as error:  # border: a thread that died silently would hang every submission
+            except Exception as error:  # noqa: BLE001 - border: a thread that died silently would hang every submission
                 _log.exception("a run failed in the grader itself")
                 call.future.set_exception(GraderFailedError(f"the grader failed: {type(error).__name__}"))
         grader.worker.close()

@@ -1,9 +1,9 @@
 """One pytest session per fork server, prepared once; each child uses its copy for one suite and dies.
 
 Everything that is the same for all runs happens in `prepare`: plug-ins, options, fixtures of pytest itself. Only the
-submitted file counts: no conftest, no ini file, no plug-ins from outside. Tests go through pytest's own run protocol (driving
-items by hand loses unittest failures); only the making of reports is replaced, because rendering one traceback costs more
-than a run.
+submitted file counts: no conftest, no ini file, no plug-ins from outside. Tests go through pytest's own run protocol
+(driving items by hand loses unittest failures); only the making of reports is replaced, because rendering one traceback
+costs more than a run.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from io import StringIO
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import Any, Literal, cast
 
 import pytest
 from _pytest.config import Config, get_config
@@ -32,6 +32,7 @@ _SUITE_MODULE = "test_suite"
 _PLUGINS_OFF = "cacheprovider doctest junitxml pastebin stepwise setuponly setupplan faulthandler".split()
 _PLUGINS_OFF += ["threadexception", "unraisableexception"]
 _MAX_PARAMETER_IDS = 20 * MAX_CASES
+_Phase = Literal["setup", "call", "teardown"]
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
 _FLAWS = (TestOutcome.ERROR, TestOutcome.FAILED)
 
@@ -96,7 +97,7 @@ def prepare(folder: Path) -> Prepared:
 def run_suite(
     prepared: Prepared, code: bytes, modules: Modules, *, represent: bool, progress: Callable[[], None]
 ) -> Facts:
-    """Load, collect and run one suite in this process, and return the facts; `progress` is called as each test starts."""
+    """Load, collect and run one suite in this process and return the facts; `progress` is called as a test starts."""
     facts = Facts()
     recorder = _Recorder(facts, modules, represent=represent)
     prepared.config.pluginmanager.register(recorder, "autotest-recorder")
@@ -115,7 +116,7 @@ def run_suite(
         facts.end, facts.detail = RunEnd.STOPPED, f"the suite stopped the session: {type(stop).__name__}"
     except MemoryError:
         facts.end, facts.detail = RunEnd.OUT_OF_MEMORY, "the suite ran out of memory"
-    except Exception as error:  # border: pytest itself breaks only on what a suite did to it
+    except Exception as error:  # noqa: BLE001 - border: pytest itself breaks only on what a suite did to it
         facts.end, facts.detail = RunEnd.UNTRUSTED, f"the suite broke the test runner: {type(error).__name__}"
     if not represent:
         facts.detail = ""
@@ -227,18 +228,17 @@ class _Recorder:
         Runs before pytest's own maker, but after unittest's hook (tryfirst), which hands over the failures of test
         cases, and inside the wrapper for xfail.
         """
-        outcome, text = "passed", None
+        report = pytest.TestReport(item.id, item.location, {}, "passed", None, cast(_Phase, call.when))
         record = self._facts.tests.setdefault(_name(item), {"outcome": TestOutcome.PASSED})
         if call.excinfo is not None:
             error = call.excinfo.value
             if isinstance(error, SystemExit):
                 raise error
             skipped = isinstance(error, pytest.skip.Exception)
-            outcome, text = ("skipped", (SUITE_FILE, 0, "skipped")) if skipped else ("failed", "failed")
+            report.outcome = "skipped" if skipped else "failed"
+            report.longrepr = (SUITE_FILE, 0, "skipped") if skipped else "failed"
             self._note(record, error)
-        return pytest.TestReport(
-            item.id, item.location, {}, outcome, text, call.when, duration=0.0, start=0.0, stop=0.0
-        )
+        return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the worst outcome of a test's phases and subtests."""
@@ -257,7 +257,9 @@ class _Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A part of the file that cannot be collected makes the whole file uncollectable."""
         if not report.passed:
-            raise EndRun(RunEnd.COLLECTION_ERROR, f"pytest could not collect the file: {report.longrepr}"[:MAX_MESSAGE_CHARS])
+            raise EndRun(
+                RunEnd.COLLECTION_ERROR, f"pytest could not collect the file: {report.longrepr}"[:MAX_MESSAGE_CHARS]
+            )
 
     def pytest_make_parametrize_id(self) -> None:
         """Count parameter sets while they are made: a million of them must not be made first."""

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 MAX_REPORT_BYTES = 2 << 20
 RUN_FOLDER = "run"
 STARTED = b"\n"
-"""A child writes this before its report when it starts on submitted text: a report missing after it is not our failure."""
+"""A child writes this when it starts on submitted text: a report missing after it is not our failure."""
 PROGRESS = b"."
 """Written as each test starts: so that a run stopped in mid-test tells in which."""
 
@@ -49,7 +49,6 @@ class ChildEnd:
     cpu_s: float
     wall_s: float
 
-
     @property
     def is_ours(self) -> bool:
         """Whether it ended for reasons that no submission has in its power: made again once, then our failure."""
@@ -70,7 +69,7 @@ class Worker:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-s", "-P", "-B", "-m", "autotest_env.sandbox.forkserver", str(folder), _FORBIDDEN],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 env=_environment(folder / RUN_FOLDER),
                 cwd=folder,

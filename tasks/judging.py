@@ -9,7 +9,7 @@ from itertools import chain
 from autotest_env.sandbox.suite import FunctionId, RunEnd, SuiteResult, TestId, TestOutcome
 
 MAX_USEFUL = 8
-"""Asserting tests beyond this many do not raise precision. With 12, the best coins earned 0.31 to 0.52 in simulation."""
+"""Asserting tests beyond this many do not raise precision; with 12, the best simulated coins earned 0.31 to 0.52."""
 
 CREDIT_EXPONENT = 3
 """Credit is the share of noticed wrong versions to this power; with 2, coins earn about twice as much."""
@@ -127,7 +127,7 @@ def passing(result: SuiteResult, first: SuiteResult) -> frozenset[FunctionId]:
 
 
 def failing(result: SuiteResult, first: SuiteResult) -> frozenset[FunctionId]:
-    """Return the functions that notice a wrong version: a test failed in its call phase, or was running at the CPU limit.
+    """Return the functions that notice a wrong version: a test failed in its call, or was running at the CPU limit.
 
     A run in which other tests appear than on the reference, or which ended in any other way, notices nothing.
     """
@@ -146,7 +146,7 @@ def credit(runs: BugRuns, first: SuiteResult, asserting: frozenset[FunctionId]) 
     noticed = asserting
     for result in runs.renderings:
         noticed &= failing(result, first)
-    if len(runs.renderings) < 2 or not noticed:  # noqa: PLR2004
+    if len(runs.renderings) < 2 or not noticed:
         return 0.0
     siblings = [failing(result, first) for result in runs.siblings]
     shares = [(1 + sum(test in sibling for sibling in siblings)) / (1 + len(siblings)) for test in noticed]

@@ -24,8 +24,8 @@ Write one pytest file that passes on the correct code, as documented, and fails 
 
 * Import the module by name, e.g. `from {module} import {first}`.
 * Assert exact expected values, worked out from the documentation and not from what the code does now.
-* Every bug counts: each is put alone into the correct code, and a bug is caught when one of your tests fails on it and on \
-similar wrong versions.
+* Every bug counts: each is put alone into the correct code, and a bug is caught when one of your tests fails on it \
+and on similar wrong versions.
 * A test that fails on correct code is a false alarm and lowers the whole score.
 * At most {functions} test functions, {cases} cases, {kib} KiB. No network, no other files, no plug-ins.
 

@@ -61,7 +61,9 @@ def test_an_attack_is_refused_by_the_system(run: Run, attack: str) -> None:
 def test_modes_and_times_of_files_cannot_carry_a_message(run: Run) -> None:
     library = Path(os.__file__)
     before = library.stat()
-    source = f"import os\ndef test_it():\n    os.utime({str(library)!r}, (1, 1))\n    os.chmod({str(library)!r}, 0o600)\n"
+    source = (
+        f"import os\ndef test_it():\n    os.utime({str(library)!r}, (1, 1))\n    os.chmod({str(library)!r}, 0o600)\n"
+    )
     run(source)
     assert (library.stat().st_mtime, library.stat().st_mode) == (before.st_mtime, before.st_mode)
 

@@ -16,11 +16,20 @@ ENDS = {
     "import error": ("import nothing_of_the_kind\ndef test_it(): pass", RunEnd.COLLECTION_ERROR),
     "skip at import": ("import pytest\npytest.skip('x', allow_module_level=True)", RunEnd.COLLECTION_ERROR),
     "importorskip": ("import pytest\npytest.importorskip('nothing')\ndef test_it(): pass", RunEnd.COLLECTION_ERROR),
-    "unknown parameter": ("import pytest\n@pytest.mark.parametrize('y', [1])\ndef test_it(): pass", RunEnd.COLLECTION_ERROR),
+    "unknown parameter": (
+        "import pytest\n@pytest.mark.parametrize('y', [1])\ndef test_it(): pass",
+        RunEnd.COLLECTION_ERROR,
+    ),
     "no tests": ("x = 1", RunEnd.NO_TESTS),
     "41 functions": ("\n".join(f"def test_{i}(): pass" for i in range(41)), RunEnd.TOO_MANY_FUNCTIONS),
-    "201 cases": ("import pytest\n@pytest.mark.parametrize('x', range(201))\ndef test_it(x): pass", RunEnd.TOO_MANY_CASES),
-    "a million cases": ("import pytest\n@pytest.mark.parametrize('x', range(10**6))\ndef test_it(x): pass", RunEnd.TOO_MANY_CASES),
+    "201 cases": (
+        "import pytest\n@pytest.mark.parametrize('x', range(201))\ndef test_it(x): pass",
+        RunEnd.TOO_MANY_CASES,
+    ),
+    "a million cases": (
+        "import pytest\n@pytest.mark.parametrize('x', range(10**6))\ndef test_it(x): pass",
+        RunEnd.TOO_MANY_CASES,
+    ),
     "async": ("async def test_it(): pass", RunEnd.ASYNC_TESTS),
     "async case": (
         "import unittest\nclass Case(unittest.IsolatedAsyncioTestCase):\n    async def test_it(self): pass",
@@ -28,7 +37,10 @@ ENDS = {
     ),
     "plug-in": ("def test_it(request): request.config.pluginmanager.register(object())", RunEnd.PLUGINS),
     "dynamic pytest_plugins": ("globals()['pytest_' + 'plugins'] = ['x']\ndef test_it(): pass", RunEnd.PLUGINS),
-    "thread left": ("import threading, time\nthreading.Thread(target=time.sleep, args=(9,)).start()\ndef test_it(): pass", RunEnd.THREADS_LEFT),
+    "thread left": (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,)).start()\ndef test_it(): pass",
+        RunEnd.THREADS_LEFT,
+    ),
     "endless loop": ("def test_it():\n    while True: pass", RunEnd.CPU_LIMIT),
     "sleep": ("import time\ndef test_it(): time.sleep(60)", RunEnd.WALL_LIMIT),
     "memory at import": ("x = bytearray(5 << 30)\ndef test_it(): pass", RunEnd.OUT_OF_MEMORY),
@@ -62,7 +74,10 @@ ENDS = {
         "import adder\ndef test_it(): exec('f.__code__', {'f': adder.add, '__name__': 'inspect'})",
         RunEnd.UNTRUSTED,
     ),
-    "breaking the runner": ("import _pytest.runner\ndef test_it(request): request.node.__class__.ihook = None", RunEnd.UNTRUSTED),
+    "breaking the runner": (
+        "import _pytest.runner\ndef test_it(request): request.node.__class__.ihook = None",
+        RunEnd.UNTRUSTED,
+    ),
 }
 
 
@@ -134,6 +149,10 @@ def test_a_syntax_error_shows_line_and_text(grading: Grading) -> None:
 def test_the_digest_of_a_suite_ignores_comments_and_layout(grading: Grading) -> None:
     digests = [
         grading.compile(source).digest  # type: ignore[union-attr]
-        for source in ("def test_it(): assert 1", "# again\n\ndef test_it():\n    assert 1  # x", "def test_it(): assert 2")
+        for source in (
+            "def test_it(): assert 1",
+            "# again\n\ndef test_it():\n    assert 1  # x",
+            "def test_it(): assert 2",
+        )
     ]
     assert digests[0] == digests[1] != digests[2]
