@@ -6,10 +6,10 @@ Covered, each by a layer that is applied in the child before any submitted code 
 * no_new_privs and capabilities: no privilege is gained, and root keeps none.
 * seccomp: no sockets to anywhere, no new processes or programs (threads start), no signals to anybody, no ptrace, no
   memory of other processes, no mounts or namespaces, no io_uring, bpf, keyrings, System V or POSIX queues; modes,
-  owners, times and extended attributes of files cannot be changed (a file's mode would outlive the run).
-* landlock: files are readable only in the standard library, in `READABLE_PACKAGES` and in shared libraries; writable
-  only in this run's folder, which is emptied after the run. Nothing of this package, of installed libraries, of /proc
-  or /tmp can be opened.
+  owners, times and extended attributes of files cannot be changed (they would outlive the run).
+* landlock: files are readable only in the standard library, in `READABLE_PACKAGES` and in shared libraries;
+  writable only in this run's folder, which is emptied after the run. Nothing of this package, of installed
+  libraries, of /proc or /tmp can be opened.
 
 Not covered: timing and load of the machine can be observed; names and sizes of files everywhere can be looked up (stat),
 their content cannot; the number of files in the run's folder is bounded only by CPU time; a kernel bug is a way out.

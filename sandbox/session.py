@@ -228,7 +228,7 @@ class _Recorder:
         Runs before pytest's own maker, but after unittest's hook (tryfirst), which hands over the failures of test
         cases, and inside the wrapper for xfail.
         """
-        report = pytest.TestReport(item.id, item.location, {}, "passed", None, cast(_Phase, call.when))
+        report = pytest.TestReport(item.id, item.location, {}, "passed", None, cast("_Phase", call.when))
         record = self._facts.tests.setdefault(_name(item), {"outcome": TestOutcome.PASSED})
         if call.excinfo is not None:
             error = call.excinfo.value

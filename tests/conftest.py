@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from autotest_env.sandbox.run import Sandbox, SandboxOptions
+
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 90.0
 STOP_S = 20.0
@@ -81,3 +83,12 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
     log = tmp_path_factory.mktemp("real") / "log"
     with running(["-m", "autotest_env.server.app", "--port", "0"], log) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    """A real sandbox with two graders."""
+    box = Sandbox(SandboxOptions(graders=2))
+    box.start()
+    yield box
+    box.close()

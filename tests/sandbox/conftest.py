@@ -1,10 +1,10 @@
-"""One real sandbox for all tests of this folder, and short ways to run a suite in it."""
+"""Short ways to run a suite in the real sandbox."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from autotest_env.sandbox.run import Grading, Sandbox, SandboxOptions, compile_program
+from autotest_env.sandbox.run import Grading, Sandbox, compile_program
 from autotest_env.sandbox.suite import CompiledSuite, Program, RunJob, SuiteResult
 
 SOURCE = '''"""Adds."""
@@ -17,15 +17,6 @@ def add(left, right):
     total = left + right
     return total
 '''
-
-
-@pytest.fixture(scope="session")
-def sandbox() -> Iterator[Sandbox]:
-    """A started sandbox with two graders."""
-    box = Sandbox(SandboxOptions(graders=2))
-    box.start()
-    yield box
-    box.close()
 
 
 @pytest.fixture
