@@ -1,7 +1,9 @@
 """The baseline command as a process: real servers, real signals, and nothing but the log lines on stdout."""
 
 import contextlib
+import json
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -75,22 +77,59 @@ def assert_standard(lines: list[str]) -> None:
     assert re.fullmatch(r"(\[START\]( \[STEP\])* \[END\] ?)+", kinds), lines
 
 
+def interrupted(command: Command, number: signal.Signals = signal.SIGINT) -> list[str]:
+    """Send the signal, and return the lines; the command has to end soon, and leave nothing behind."""
+    began = time.monotonic()
+    command.process.send_signal(number)
+    code, lines, err = command.finish()
+    assert code == 128 + number
+    assert time.monotonic() - began < 15
+    assert "Traceback" not in err
+    assert command.relatives() == []
+    assert_standard(lines)
+    return lines
+
+
+class Silent(ThreadingHTTPServer):
+    """Answers the paths it has answers for, and is silent about the others."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), SilentHandler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.answers: dict[str, dict[str, Any]] = {}
+        self.asked: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def wait_for(self, path: str, count: int = 1) -> None:
+        """Wait until a path was asked for so many times."""
+        while count:
+            count -= self.asked.get(timeout=90) == path
+
+
+class SilentHandler(BaseHTTPRequestHandler):
+    server: Silent
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.put(self.path)
+        if self.path not in self.server.answers:
+            time.sleep(90)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(self.server.answers[self.path]).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 @pytest.fixture
-def silent_url() -> Iterator[str]:
-    """A server that takes requests and never answers."""
-
-    class Silent(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            time.sleep(60)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Silent)
-    server.daemon_threads = True
-    server.block_on_close = False
+def silent() -> Iterator[Silent]:
+    """A server that takes every request and answers none, unless given answers."""
+    server = Silent()
     Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
+    yield server
     server.shutdown()
     server.server_close()
 
@@ -156,59 +195,37 @@ def test_a_signal_while_the_server_starts_still_ends_the_episode(number: signal.
     command = Command("--seed", "42")
     command.wait_for("[START]")
     time.sleep(pause_s)
-    command.process.send_signal(number)
-    code, lines, err = command.finish()
-    assert (code, lines[1:]) == (128 + number, [FAILED_END])
-    assert "Traceback" not in err
-    assert command.relatives() == []
+    assert interrupted(command, number)[1:] == [FAILED_END]
+
+
+def test_a_signal_during_a_reset_ends_the_episode(silent: Silent) -> None:
+    command = Command("--base-url", silent.url)
+    silent.wait_for("/reset")
+    assert interrupted(command)[1:] == [FAILED_END]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_a_step_ends_the_episode(scripted_server: Any, tmp_path: Path, number: signal.Signals) -> None:
-    suite = tmp_path / "suite.py"
-    suite.write_text("# wait=20\ndef test_it(): pass\n")
-    command = Command("--base-url", scripted_server.url, "--policy", f"file:{suite}")
-    command.wait_for("[START]")
-    time.sleep(6)
-    began = time.monotonic()
-    command.process.send_signal(number)
-    code, lines, _ = command.finish()
-    assert (code, lines[1:]) == (128 + number, [FAILED_END])
-    assert time.monotonic() - began < 5
+def test_a_signal_during_a_step_ends_the_episode(silent: Silent, number: signal.Signals) -> None:
+    silent.answers["/reset"] = {"observation": {}, "reward": None, "done": False, "episode_id": "one"}
+    command = Command("--base-url", silent.url)
+    silent.wait_for("/step")
+    assert interrupted(command, number)[1:] == [FAILED_END]
 
 
-def test_a_signal_during_a_reset_or_a_question_ends_the_episode(scripted_server: Any, silent_url: str) -> None:
-    commands = [
-        Command("--base-url", silent_url),
-        Command("--base-url", scripted_server.url, API_BASE_URL=f"{silent_url}/v1"),
-    ]
-    for command in commands:
-        command.wait_for("[START]")
-    time.sleep(8)
-    for command in commands:
-        command.process.send_signal(signal.SIGINT)
-        code, lines, err = command.finish()
-        assert (code, lines[1:]) == (130, [FAILED_END])
-        assert "Traceback" not in err
-
-
-def test_an_interrupted_run_of_many_ends_those_that_began(scripted_server: Any, silent_url: str) -> None:
+def test_a_signal_while_models_think_ends_the_episodes_that_began(scripted_server: Any, silent: Silent) -> None:
     common = ("--base-url", scripted_server.url, "--episodes", "10", "--concurrency", "3")
-    command = Command(*common, API_BASE_URL=f"{silent_url}/v1")
-    command.wait_for("[START]")
-    time.sleep(8)
-    command.process.send_signal(signal.SIGINT)
-    code, lines, _ = command.finish()
-    assert code == 130
-    assert_standard(lines)
-    assert lines.count(FAILED_END) == 3
+    command = Command(*common, API_BASE_URL=f"{silent.url}/v1")
+    silent.wait_for("/v1/chat/completions", 3)
+    lines = interrupted(command)
+    assert [line for line in lines if not line.startswith("[START]")] == [FAILED_END] * 3
 
 
 def test_a_reader_that_goes_away_ends_the_run_quietly(scripted_server: Any) -> None:
     command = Command("--base-url", scripted_server.url, "--episodes", "500")
     command.wait_for("[START]")
     command.process.stdout.close()
-    err = command.process.stderr.read()
+    with command.process.stderr as stderr:
+        err = stderr.read()
     assert command.process.wait(60) == 1
     assert "Traceback" not in err
 
