@@ -148,6 +148,18 @@ def test_against_a_given_server_only_the_standard_lines_are_printed(scripted_ser
     assert (tmp_path / "o/episodes.jsonl").read_text().count("\n") == 1
 
 
+def test_the_same_seed_prints_the_same_bytes_against_servers_of_its_own() -> None:
+    first, second = (Command("--seed", "42") for _ in range(2))
+    code, lines, err = first.finish()
+    assert (code, lines) == second.finish()[:2]
+    assert code == 0
+    assert_standard(lines)
+    assert "model=embedded" in lines[0]
+    assert float(re.search(r"score=(\d\.\d+)", lines[-1])[1]) > 0.2
+    assert "Traceback" not in err
+    assert first.relatives() + second.relatives() == []
+
+
 def test_episodes_played_at_once_print_the_same_bytes_as_one_by_one(scripted_server: Any, tmp_path: Path) -> None:
     common = ("--base-url", scripted_server.url, "--seeds", "42,123,456", "--episodes", "3")
     one = run(*common, "--out", str(tmp_path / "one"))
@@ -218,6 +230,16 @@ def test_a_signal_while_models_think_ends_the_episodes_that_began(scripted_serve
     silent.wait_for("/v1/chat/completions", 3)
     lines = interrupted(command)
     assert [line for line in lines if not line.startswith("[START]")] == [FAILED_END] * 3
+
+
+def test_the_server_of_its_own_gets_no_key_and_is_stopped_by_a_signal(silent: Silent) -> None:
+    command = Command("--seed", "42", API_BASE_URL=f"{silent.url}/v1", HF_TOKEN="hf-secret-token")
+    silent.wait_for("/v1/chat/completions")
+    others = [pid for pid in command.relatives() if pid != command.process.pid]
+    environs = [Path(f"/proc/{pid}/environ").read_bytes() for pid in others]
+    assert others
+    assert not any(b"hf-secret-token" in environ for environ in environs)
+    assert interrupted(command)[1:] == [FAILED_END]
 
 
 def test_a_reader_that_goes_away_ends_the_run_quietly(scripted_server: Any) -> None:
