@@ -11,10 +11,10 @@ Covered, each by a layer that is applied in the child before any submitted code 
   writable only in this run's folder, which is emptied after the run. Nothing of this package, of installed
   libraries, of /proc or /tmp can be opened.
 
-Not covered: timing and load of the machine can be observed; names and sizes of files everywhere can be looked up (stat),
-their content cannot; the number of files in the run's folder is bounded only by CPU time; a kernel bug is a way out.
-A submission that runs inside the suite's own process can also write that process's report. It gains nothing: the process
-holds one text and does not know which, so a forged report knows no more than a test.
+Not covered: timing and load of the machine can be observed; names and sizes of files everywhere can be looked up
+(stat), their content cannot; the number of files in the run's folder is bounded only by CPU time; a kernel bug is a way
+out. A submission runs in the same process as the reporter, so it can write that process's report. It gains nothing: the
+process holds one text and does not know which, so a forged report knows no more than a test.
 
 A layer that the machine lacks is reported with the reason, and `Isolation.REQUIRED` refuses to start without it.
 """
