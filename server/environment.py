@@ -16,7 +16,7 @@ from autotest_env.errors import EpisodeExpiredError, NoEpisodeError
 from autotest_env.models import TestAction, TestObservation, TestState
 from autotest_env.server.calls import ResetCall, check_reset
 from autotest_env.server.episodes import ActionKind, Episode
-from autotest_env.server.faults import marking
+from autotest_env.server.faults import passing
 from autotest_env.server.views import reset_view, state_view, step_view
 from autotest_env.tasks.family import Family, Task
 from autotest_env.tasks.registry import TaskRequest
@@ -114,7 +114,7 @@ class AutotestEnvironment(Environment[TestAction, TestObservation, TestState]):
             "difficulty": difficulty,
             "max_attempts": max_attempts,
         }
-        with marking():
+        with passing():
             episode = open_episode(self._engine, check_reset(given))
             observation = reset_view(episode)
             self._episode = episode
@@ -122,13 +122,13 @@ class AutotestEnvironment(Environment[TestAction, TestObservation, TestState]):
 
     def step(self, action: TestAction, timeout_s: float | None = None, **_: Any) -> TestObservation:  # noqa: ARG002
         """Take one step."""
-        with marking():
+        with passing():
             return take_step(self._current(), action)
 
     @property
     def state(self) -> TestState:
         """How far the episode is."""
-        with marking():
+        with passing():
             return state_view(self._current().progress)
 
     def get_metadata(self) -> ServerMetadata:

@@ -1,14 +1,15 @@
 """Errors on the wire: a stable code and a message, the same on both transports, and never anybody's input.
 
 OpenEnv answers an exception of an environment with a frame that carries `str(exception)` and swallows the rest, in
-another thread and context than the one that serves the socket. So the text itself is the carrier: that of a MarkedError
-begins with a mark drawn anew in each process, and `server.rim` takes only texts with the mark for ours. Whatever else
-gets into such a frame, from whichever library, is INTERNAL without text.
+another thread and context than the one that serves the socket; its web page shows the same text. So the text is the
+plain message, and `PassingError` notes which fault it stands for. `server.rim` looks the text up: only a text that we
+raised ourselves leaves as one of our errors, and whatever else gets into such a frame is INTERNAL without text.
 """
 
 import logging
-import secrets
+import threading
 import traceback
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from autotest_env.errors import AutotestError, CallerError, GraderError
 
 INTERNAL = "INTERNAL"
 
-_MARK = secrets.token_hex(16)
-_SEPARATOR = "\x1f"
+_MOST_NOTED = 1000
+"""Messages are few, and each is looked up right after it was noted."""
+
 _log = logging.getLogger("autotest_env.server")
 
 
@@ -51,9 +53,13 @@ class Fault:
 INTERNAL_FAULT = Fault(code=INTERNAL, message="the server failed; nothing was judged and no attempt was spent")
 
 
+_noted: OrderedDict[str, Fault] = OrderedDict()
+_noting = threading.Lock()
+
+
 def fault_of(error: BaseException) -> Fault:
     """Translate an exception; all but ours become INTERNAL."""
-    if isinstance(error, MarkedError):
+    if isinstance(error, PassingError):
         return error.fault
     if isinstance(error, GraderError):
         return Fault(code=error.code, message=str(error), status=error.status, retry_after_s=error.retry_after_s)
@@ -62,43 +68,38 @@ def fault_of(error: BaseException) -> Fault:
     return INTERNAL_FAULT
 
 
-class MarkedError(AutotestError):
-    """A fault on its way through OpenEnv."""
+class PassingError(AutotestError):
+    """A fault on its way through OpenEnv; its text is the message, noted so that `passed` finds the fault again."""
 
     def __init__(self, fault: Fault) -> None:
-        super().__init__(
-            _SEPARATOR.join((_MARK, fault.code, str(fault.status), str(fault.retry_after_s or ""), fault.message))
-        )
+        super().__init__(fault.message)
         self.fault = fault
+        with _noting:
+            _noted[fault.message] = fault
+            _noted.move_to_end(fault.message)
+            while len(_noted) > _MOST_NOTED:
+                _noted.popitem(last=False)
 
 
-def unmark(text: str) -> Fault:
-    """Read the text of an exception that came through OpenEnv."""
-    mark, _, rest = text.partition(_SEPARATOR)
-    if not secrets.compare_digest(mark.encode(), _MARK.encode()):
-        return INTERNAL_FAULT
-    code, status, retry_after_s, message = rest.split(_SEPARATOR, 3)
-    return Fault(
-        code=code,
-        message=message,
-        status=int(status),
-        retry_after_s=int(retry_after_s) if retry_after_s else None,
-    )
+def passed(text: str) -> Fault:
+    """Find the fault of an exception's text that came through OpenEnv."""
+    with _noting:
+        return _noted.get(text, INTERNAL_FAULT)
 
 
 @contextmanager
-def marking() -> Iterator[None]:
-    """Turn every exception of the block into a MarkedError one, and log those that are our failure."""
+def passing() -> Iterator[None]:
+    """Turn every exception of the block into a PassingError, and log those that are our failure."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001  # the border to OpenEnv: it would pass the text of any exception to the caller
+    except Exception as error:  # noqa: BLE001  # the border to OpenEnv: it would pass any exception's text on
         log_failure(error)
-        raise MarkedError(fault_of(error)) from None
+        raise PassingError(fault_of(error)) from None
 
 
 def log_failure(error: BaseException) -> None:
     """Log where something broke: types and places, not messages, which may hold submitted code."""
-    if isinstance(error, CallerError | MarkedError):
+    if isinstance(error, CallerError | PassingError):
         return
     if isinstance(error, GraderError):
         _log.warning("%s: %s", error.code, error)

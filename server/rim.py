@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from autotest_env.errors import CallerError, InvalidRequestError, InvalidValueError
 from autotest_env.server import bounds
 from autotest_env.server.calls import check_action, describe
-from autotest_env.server.faults import INTERNAL_FAULT, Fault, fault_of, log_failure, unmark
+from autotest_env.server.faults import INTERNAL_FAULT, Fault, fault_of, log_failure, passed
 
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _DRAIN_BYTES = 32 * bounds.MAX_BYTES
@@ -162,7 +162,7 @@ def _translated(data: Mapping[str, Any]) -> dict[str, Any]:
     """Turn the data of an error frame of OpenEnv's into a frame of ours."""
     code = data.get("code")
     if code == "EXECUTION_ERROR":
-        return unmark(str(data.get("message"))).frame()
+        return passed(str(data.get("message"))).frame()
     if code == "VALIDATION_ERROR":
         return Fault(code=InvalidValueError.code, message=describe(data.get("errors", ()))).frame()
     if code == "UNKNOWN_TYPE":
@@ -191,7 +191,7 @@ def _check_rpc(data: object) -> None:
 
 
 def _check_page_step(data: Mapping[str, Any]) -> None:
-    action = data.get("action", {})
+    action = {"message": ""} if "message" in data else data.get("action", {})
     if not isinstance(action, Mapping):
         raise InvalidValueError("action must be an object")
     check_action(action)

@@ -4,8 +4,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,3 +92,9 @@ def sandbox() -> Iterator[Sandbox]:
     box.start()
     yield box
     box.close()
+
+
+@pytest.fixture(scope="session")
+def start_server() -> Callable[..., AbstractContextManager[RunningServer]]:
+    """Start a server of one's own."""
+    return running

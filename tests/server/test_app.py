@@ -1,0 +1,115 @@
+"""The process: start, refusal to start, end."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import requests
+
+ROOT = Path(__file__).resolve().parents[2]
+ENDLESS = "def test_it():\n    while True:\n        pass\n"
+SERVER = [sys.executable, "-m", "autotest_env.server.app"]
+
+
+def start_refused(*arguments, **environment):
+    clean = {name: text for name, text in os.environ.items() if not name.startswith("AUTOTEST_")}
+    done = subprocess.run(
+        [*SERVER, *arguments], env={**clean, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def children(pid):
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    found = [int(text) for text in listed.stdout.split()]
+    return [*found, *(below for child in found for below in children(child))]
+
+
+def alive(pids):
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_misspelt_variable_is_one_line():
+    text = start_refused(AUTOTEST_PORT="1")
+    assert text == "server: unknown environment variable AUTOTEST_PORT; did you mean AUTOTEST_PORTS?\n"
+
+
+def test_a_taken_port_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        text = start_refused("--port", "0", "--port", str(port))
+    assert f"cannot listen on 127.0.0.1 port {port}" in text
+    assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize("port", ["http", "-1", "70000"])
+def test_a_port_that_is_none_is_refused(port):
+    assert "0 to 65535" in start_refused(f"--port={port}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_and_all_its_processes_even_while_a_suite_runs(number, tmp_path, start_server):
+    with start_server(["-m", "autotest_env.server.app", "--port", "0"], tmp_path / "log") as server:
+        requests.post(f"{server.url}/reset", json={"seed": 1}, timeout=30)
+        post = "import sys, requests; requests.post(sys.argv[1], json={'test_code': sys.argv[2]})"
+        sender = subprocess.Popen(
+            [sys.executable, "-c", post, f"{server.url}/step", ENDLESS], stderr=subprocess.DEVNULL
+        )
+        time.sleep(1.5)
+        pids = children(server.pid)
+        assert len(pids) >= 2
+        server.process.send_signal(number)
+        server.process.wait(15)
+        sender.wait(15)
+        time.sleep(0.5)
+        assert alive(pids) == []
+        assert "Traceback" not in server.log.read_text()
+
+
+def test_uvicorn_serves_the_module_and_the_page(tmp_path):
+    """`openenv.yaml` names `server.app:app`, which the package's root makes importable."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = tmp_path / "log"
+    quiet = {"ENABLE_WEB_INTERFACE": "true", "HF_HUB_OFFLINE": "1", "GRADIO_ANALYTICS_ENABLED": "False"}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "uvicorn", "server.app:app", "--port", str(port)],
+            cwd=ROOT,
+            env={**os.environ, **quiet},
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_for(f"{url}/health", process, log)
+        assert "gradio" in requests.get(f"{url}/", timeout=30).text
+        assert requests.get(f"{url}/web/state", timeout=30).json()["error"]["code"] == "NO_EPISODE"
+        assert requests.post(f"{url}/web/reset", json={"seed": "x"}, timeout=30).status_code == 422
+        assert requests.post(f"{url}/web/reset", json={"seed": 5}, timeout=30).json()["done"] is False
+        assert requests.post(f"{url}/web/step", json={"message": "hello"}, timeout=30).status_code == 422
+        action = {"action": {"test_code": "def test_it():\n    assert False\n"}}
+        assert requests.post(f"{url}/web/step", json=action, timeout=60).json()["reward"] == 0.0
+    finally:
+        pids = children(process.pid)
+        process.terminate()
+        process.wait(20)
+    assert alive(pids) == []
+
+
+def wait_for(url, process, log):
+    for _ in range(300):
+        assert process.poll() is None, log.read_text()
+        try:
+            if requests.get(url, timeout=5).ok:
+                return
+        except requests.ConnectionError:
+            time.sleep(0.2)
+    pytest.fail(log.read_text())
