@@ -21,13 +21,16 @@ _LEAKS = frozenset({"getmembers", "_getmembers", "getmembers_static", "getattr_s
 """Functions of allowed modules that hand out what they read."""
 
 
-def watch(suite: dict[str, Any], program: dict[str, Any], report: Callable[[str], None]) -> None:
-    """Install the hook for good; `suite` and `program` are the namespaces of the suite and the module under test.
+def trusted_namespaces() -> frozenset[int]:
+    """Identify the namespaces of all modules loaded so far; call it before any fork, it touches every module."""
+    return frozenset(id(vars(module)) for name, module in sys.modules.items() if name not in _NEVER_ALLOWED)
+
+
+def watch(trusted: frozenset[int], program: dict[str, Any], report: Callable[[str], None]) -> None:
+    """Install the hook for good; `program` is the namespace of the module under test.
 
     `report(what)` is called once, in the frame that broke the rule, and must not return.
     """
-    allowed = {id(vars(module)) for name, module in sys.modules.items() if name not in _NEVER_ALLOWED}
-    allowed -= {id(suite), id(program)}
     busy = False
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -39,7 +42,7 @@ def watch(suite: dict[str, Any], program: dict[str, Any], report: Callable[[str]
             if event == _READS and (arguments[1] not in _CODE_NAMES or not _is_of_program(arguments[0], program)):
                 return
             caller = sys._getframe(1)
-            if id(caller.f_globals) in allowed and caller.f_code.co_name not in _LEAKS:
+            if id(caller.f_globals) in trusted and caller.f_code.co_name not in _LEAKS:
                 return
             report(f"{event} {arguments[1]}" if event == _READS else event)
         finally:

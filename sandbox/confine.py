@@ -110,6 +110,11 @@ class Confinement:
     _ruleset: object = None
     _libc: ctypes.CDLL | None = None
 
+    def die_with_parent(self) -> None:
+        """Have the calling child killed when its fork server dies; the child cannot undo it once confined."""
+        if self._libc is not None:
+            _check(self._libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))
+
     def apply(self, limits: Limits) -> None:
         """Confine the calling process for good. Raises OSError when a prepared layer cannot be put on."""
         _set_rlimits(limits)
@@ -141,12 +146,6 @@ def hide_from_peers() -> None:
     """Close /proc/<pid>/{mem,environ,...} of this process to other processes of the same user."""
     if sys.platform.startswith("linux"):
         _check(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0))
-
-
-def die_with_parent() -> None:
-    """Have the calling child killed when its fork server dies; the child cannot undo it once confined."""
-    if sys.platform.startswith("linux"):
-        _check(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))
 
 
 def prove(confinement: Confinement, forbidden: Path) -> dict[str, str]:

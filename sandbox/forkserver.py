@@ -170,7 +170,7 @@ def _child(
 ) -> None:
     """Do one job and die. Nothing returns from here."""
     try:
-        confine.die_with_parent()
+        confinement.die_with_parent()
         os.setsid()
         os.chdir(confinement.folder / RUN_FOLDER)
         for standard in (1, 2):
@@ -200,7 +200,7 @@ def _run(header: dict[str, Any], blobs: list[bytes], report: int, prepared: sess
     suite = session.suite_module()
     lines = _Lines(header["module"]) if header["cover"] else None
     modules = session.Modules(suite, session.make_module(header["module"], blobs[0]))
-    audit.watch(vars(suite), vars(modules.program), distrust)
+    audit.watch(prepared.trusted, vars(modules.program), distrust)
     frames.write_all(report, STARTED)
     facts = session.run_suite(
         prepared, blobs[1], modules, represent=header["represent"], progress=lambda: frames.write_all(report, PROGRESS)

@@ -25,6 +25,7 @@ from _pytest.config import Config, get_config
 from _pytest.main import Session
 from _pytest.runner import CallInfo
 
+from autotest_env.sandbox.audit import trusted_namespaces
 from autotest_env.sandbox.rewrite import SUITE_FILE
 from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_MESSAGE_CHARS, RunEnd, TestOutcome
 
@@ -43,6 +44,8 @@ class Prepared:
 
     config: Config
     session: Session
+    trusted: frozenset[int]
+    """Namespaces of everything that was loaded before any suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def prepare(folder: Path) -> Prepared:
     config.pluginmanager.register(_Terminal(config), "terminalreporter")
     session = Session.from_config(config)
     config.hook.pytest_sessionstart(session=session)
-    return Prepared(config, session)
+    return Prepared(config, session, trusted_namespaces())
 
 
 def run_suite(
