@@ -191,6 +191,7 @@ def main() -> int:
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
             signal.signal(number, lambda received, _frame: inbox.put(128 + received))
     options = read_options(None, os.environ)
+    reach_loopback_directly()
     records = open_records(options.out)
     journal = Journal(private_stdout(), options.model, records)
     server = LocalServer()
@@ -202,6 +203,12 @@ def main() -> int:
         journal.close(f"interrupted by {signal.Signals(code - 128).name}")
     server.stop()
     return code
+
+
+def reach_loopback_directly() -> None:
+    """Keep a configured proxy away from our own server and from local models."""
+    for name in ("no_proxy", "NO_PROXY"):
+        os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1", "localhost")))
 
 
 def open_records(folder: Path | None) -> TextIO | None:

@@ -137,7 +137,7 @@ class Journal:
         self.model = model
         self.lock = threading.RLock()
         self.broken = False
-        """Nobody reads the lines any more."""
+        """The lines cannot be written any more."""
         self._out = out
         self._records = records
         self._logs: list[EpisodeLog] = []
@@ -169,7 +169,7 @@ class Journal:
         log.lines.append(line)
         try:
             self._print()
-        except BrokenPipeError:
+        except OSError:  # a closed pipe, a full disk
             self.broken = self._closed = True
 
     def _print(self) -> None:

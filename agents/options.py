@@ -152,12 +152,14 @@ def _default_policy(environ: Mapping[str, str]) -> str:
 
 
 def _chat(parser: argparse.ArgumentParser, args: argparse.Namespace, environ: Mapping[str, str]) -> ChatOptions:
-    key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), "")
+    key = next((environ[name].strip() for name in KEY_VARIABLES if environ.get(name)), "")
     base_url = environ.get("API_BASE_URL", "")
     if not key and not base_url:
         parser.error(
             f"--policy chat needs one of {', '.join(KEY_VARIABLES)}, or API_BASE_URL for an endpoint without key"
         )
+    if not (key.isascii() and key.isprintable()):
+        parser.error("the API key holds characters that no header can carry")
     try:
         base_url = _url(base_url or DEFAULT_BASE_URL)
     except argparse.ArgumentTypeError as error:
@@ -165,7 +167,7 @@ def _chat(parser: argparse.ArgumentParser, args: argparse.Namespace, environ: Ma
     return ChatOptions(
         base_url=base_url,
         model=environ.get("MODEL_NAME") or DEFAULT_MODEL,
-        api_key=key.strip(),
+        api_key=key,
         temperature=args.temperature,
         max_tokens=args.max_tokens,
         timeout_s=args.model_timeout,

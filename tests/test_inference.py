@@ -1,6 +1,7 @@
 """The baseline command as a process: real servers, real signals, and nothing but the log lines on stdout."""
 
 import contextlib
+import io
 import json
 import os
 import queue
@@ -17,6 +18,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
+
+from autotest_env.agents.journal import Journal
+from autotest_env.agents.options import read_options
+from autotest_env.inference import Baseline, LocalServer
 
 ROOT = Path(__file__).resolve().parent.parent
 KEYS = {"HF_TOKEN", "API_KEY", "OPENAI_API_KEY", "API_BASE_URL", "MODEL_NAME"}
@@ -134,10 +139,13 @@ def silent() -> Iterator[Silent]:
     server.server_close()
 
 
-def test_against_a_given_server_only_the_standard_lines_are_printed(scripted_server: Any, tmp_path: Path) -> None:
+def test_against_a_given_server_only_the_standard_lines_are_printed_whatever_the_proxy(
+    scripted_server: Any, tmp_path: Path
+) -> None:
     suite = tmp_path / "suite.py"
     suite.write_text("# score=0.7\n\n\ndef test_it():\n    assert True\n")
-    code, lines, err = run("--base-url", scripted_server.url, "--policy", f"file:{suite}", "--out", str(tmp_path / "o"))
+    argv = ("--base-url", scripted_server.url, "--policy", f"file:{suite}", "--out", str(tmp_path / "o"))
+    code, lines, err = run(*argv, HTTP_PROXY="http://127.0.0.1:1", NO_PROXY="example.org")
     assert lines == [
         "[START] task=unit_test_writer env=autotest-env model=file:suite.py",
         "[STEP] step=1 action=# score=0.7 def test_it(): assert True reward=0.70 done=true error=null",
@@ -160,15 +168,18 @@ def test_the_same_seed_prints_the_same_bytes_against_servers_of_its_own() -> Non
     assert first.relatives() + second.relatives() == []
 
 
-def test_episodes_played_at_once_print_the_same_bytes_as_one_by_one(scripted_server: Any, tmp_path: Path) -> None:
-    common = ("--base-url", scripted_server.url, "--seeds", "42,123,456", "--episodes", "3")
-    one = run(*common, "--out", str(tmp_path / "one"))
-    many = run(*common, "--out", str(tmp_path / "many"), "--concurrency", "4")
-    assert one[:2] == many[:2]
-    assert len([line for line in one[1] if line.startswith("[END]")]) == 9
-    assert_standard(one[1])
-    records = [(tmp_path / name / "episodes.jsonl").read_bytes() for name in ("one", "many")]
-    assert records[0] == records[1]
+def test_episodes_played_at_once_print_the_same_bytes_as_one_by_one(scripted_server: Any) -> None:
+    def printed(*argv: str) -> tuple[str, str]:
+        common = ("--base-url", scripted_server.url, "--seeds", "42,123,456", "--episodes", "3")
+        options = read_options([*common, *argv], {})
+        out, records = io.StringIO(), io.StringIO()
+        assert Baseline(options, Journal(out, options.model, records), LocalServer()).run()
+        return out.getvalue(), records.getvalue()
+
+    one_by_one = printed()
+    assert printed("--concurrency", "4") == one_by_one
+    assert_standard(one_by_one[0].splitlines())
+    assert one_by_one[0].count("[END]") == one_by_one[1].count("\n") == 9
 
 
 def test_a_server_that_does_not_start_ends_every_episode() -> None:

@@ -117,6 +117,14 @@ def test_a_bad_option_is_named_and_exits_with_2(
     assert captured.out == ""
 
 
+def test_a_key_that_no_header_can_carry_is_refused_without_being_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_options([], {"HF_TOKEN": "geheimé"})
+    message = capsys.readouterr().err
+    assert "the API key holds characters" in message
+    assert "geheim" not in message
+
+
 def test_a_bad_endpoint_is_named_without_being_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         read_options([], {"API_BASE_URL": "ftp://me:secret@host"})
