@@ -217,4 +217,4 @@ def _action_fields(action: object) -> dict[str, Any]:
 def _step_result(payload: Mapping[str, Any]) -> StepResult[TestObservation]:
     reward, done = payload.get("reward"), bool(payload.get("done", False))
     observation = TestObservation.model_validate({**payload["observation"], "reward": reward, "done": done})
-    return StepResult(observation=observation, reward=reward, done=done, metadata=payload.get("metadata"))
+    return StepResult(observation=observation, reward=reward, done=done)

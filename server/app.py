@@ -84,7 +84,7 @@ def _assemble(settings: Settings, tasks: "TaskSource", layers: dict[str, str], c
     from openenv.core.env_server.http_server import create_app  # noqa: PLC0415  # takes seconds
     from openenv.core.env_server.types import ConcurrencyConfig  # noqa: PLC0415
 
-    from autotest_env.models import TestAction, TestObservation, TestState  # noqa: PLC0415
+    from autotest_env.models import TestAction, TestObservation  # noqa: PLC0415
     from autotest_env.server import http_routes  # noqa: PLC0415
     from autotest_env.server.environment import NAME, AutotestEnvironment, Engine  # noqa: PLC0415
     from autotest_env.server.rim import Rim  # noqa: PLC0415
@@ -97,7 +97,6 @@ def _assemble(settings: Settings, tasks: "TaskSource", layers: dict[str, str], c
         TestObservation,
         env_name=NAME,
         concurrency_config=ConcurrencyConfig(max_concurrent_envs=settings.sessions, session_timeout=SESSION_TIMEOUT_S),
-        state_cls=TestState,
     )
     http_routes.install(app, engine, EpisodeStore(), settings.sessions)
     app.add_middleware(Rim)

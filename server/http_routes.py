@@ -1,4 +1,8 @@
-"""The HTTP side that keeps episodes: it replaces OpenEnv's stateless /reset, /step and /state, and its /metadata."""
+"""The HTTP side that keeps episodes: it replaces OpenEnv's stateless /reset, /step and /state.
+
+/metadata and /schema are replaced too: OpenEnv's cannot say which layers of isolation are on, and older versions of it
+publish no state but their own.
+"""
 
 import asyncio
 import json
@@ -25,7 +29,7 @@ from autotest_env.server.store import EpisodeStore
 from autotest_env.server.views import reset_view, state_view
 from autotest_env.tasks.seeds import MAX_SEED
 
-REPLACED = frozenset({"/reset", "/step", "/state", "/metadata"})
+REPLACED = frozenset({"/reset", "/step", "/state", "/metadata", "/schema"})
 
 _RESET_THREADS = 8
 _WAITING_PER_THREAD = 4
@@ -68,6 +72,14 @@ class Reply(BaseModel):
     episode_id: str
 
 
+class Schemas(BaseModel):
+    """JSON schemas of the wire."""
+
+    action: dict[str, Any]
+    observation: dict[str, Any]
+    state: dict[str, Any]
+
+
 class ErrorBody(BaseModel):
     """What was wrong."""
 
@@ -100,7 +112,7 @@ class _Pool:
 
 
 def install(app: FastAPI, engine: Engine, store: EpisodeStore, sessions: int) -> None:
-    """Put these routes in place of OpenEnv's; a production server, which has none of them, gets /metadata only."""
+    """Put these routes in place of OpenEnv's; a production server has no /reset, /step and /state."""
     present = {route.path for route in app.router.routes if isinstance(route, APIRoute)}
     app.router.routes[:] = [
         route for route in app.router.routes if not (isinstance(route, APIRoute) and route.path in REPLACED)
@@ -109,6 +121,7 @@ def install(app: FastAPI, engine: Engine, store: EpisodeStore, sessions: int) ->
         for route in _control(engine, store, sessions).routes:
             app.router.routes.append(route)
     app.get("/metadata", tags=["Environment Info"], summary="Describe the environment")(_metadata_of(engine))
+    app.get("/schema", tags=["Schema"], summary="Get all JSON schemas")(_get_schemas)
     app.exception_handler(RequestValidationError)(_refuse_fields)
     app.exception_handler(HTTPException)(_refuse_plainly)
 
@@ -156,6 +169,14 @@ def _metadata_of(engine: Engine) -> Callable[[], ServerMetadata]:
         return describe_server(engine)
 
     return get_metadata
+
+
+def _get_schemas() -> Schemas:
+    return Schemas(
+        action=TestAction.model_json_schema(),
+        observation=TestObservation.model_json_schema(),
+        state=TestState.model_json_schema(),
+    )
 
 
 def _opened(engine: Engine, store: EpisodeStore, call: ResetCall, peer: str) -> Episode:
