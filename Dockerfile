@@ -15,7 +15,7 @@ LABEL org.opencontainers.image.title="autotest-env" \
 # The grader's system call filter needs libseccomp; most Debian bases have it.
 RUN ldconfig -p | grep -q 'libseccomp\.so\.2' \
     || (apt-get update && apt-get install -y --no-install-recommends libseccomp2 && rm -rf /var/lib/apt/lists/*)
-RUN useradd --uid 1000 --create-home --home-dir /home/autotest autotest
+RUN useradd --uid 1000 --no-create-home --home-dir /tmp autotest
 COPY --from=build /opt/venv /opt/venv
 COPY README.md openenv.yaml /app/
 ENV PATH=/opt/venv/bin:$PATH \
