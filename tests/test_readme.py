@@ -201,6 +201,13 @@ def test_the_settings_table_is_what_the_server_reads() -> None:
     assert set(stated) >= {"AUTOTEST_HOST", "AUTOTEST_PORTS", "AUTOTEST_SESSIONS", "AUTOTEST_ISOLATION"}
 
 
+def test_the_exploit_table_names_tests_that_exist() -> None:
+    rows = [row.split("|") for row in _table("| way | example | what happens | tried in |")]
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row[4])}
+    assert named
+    assert {name for name in named if not (ROOT / "tests" / f"{name}.py").is_file()} == set()
+
+
 def test_every_endpoint_of_the_table_is_served(real_server: Any) -> None:
     import requests
 
