@@ -39,7 +39,9 @@ class Chaff:
             picked = ast.Tuple(elts=thunks, ctx=ast.Load())
             return ast.Call(func=ast.Name(self.helper, ast.Load()), args=[picked, index], keywords=[])
         # a tuple of constants would be folded, and the picked constant would show
-        display = ast.Tuple if any(not isinstance(element, ast.Constant) for element in elements) else ast.List
+        display = (
+            ast.Tuple if any(isinstance(node, ast.Name) for element in elements for node in walk(element)) else ast.List
+        )
         return ast.Subscript(value=display(elts=elements, ctx=ast.Load()), slice=index, ctx=ast.Load())
 
     def add_helper(self, tree: ast.Module, names: Names) -> None:
@@ -74,7 +76,7 @@ def add_chaff(tree: ast.Module, names: Names, rng: random.Random) -> Chaff:
     whole = [node.site for node in real if isinstance(node, StatementChoice)]
     if whole:
         raise ValueError(f"site {whole[0]!r} cannot carry chaff: its alternatives are not expressions")
-    invent_places(tree, len(real) + rng.randint(0, 1), names, rng)
+    invent_places(tree, len(real) + rng.randint(-1, 2), names, rng)
     _take_effects_out(tree, purity, names)
     for place in [node for node in walk(tree) if isinstance(node, Choice)]:
         safe = all(map(cannot_raise, place.alternatives))

@@ -55,6 +55,7 @@ class _Coder:
 
     table: str
     function: str
+    key: str
     mask: int
     entries: dict[int, int]
     avoid: frozenset[int]
@@ -80,7 +81,9 @@ class _Coder:
         """Return the table and its function."""
         keys, values = list(self.entries), list(self.entries.values())
         table = ast.Dict(keys=[ast.Constant(key) for key in keys], values=[ast.Constant(value) for value in values])
-        function = ast.parse(f"def {self.function}(key):\n    return {self.table}[key] ^ {self.mask}").body[0]
+        function = ast.parse(
+            f"def {self.function}({self.key}):\n    return {self.table}[{self.key}] ^ {self.mask}"
+        ).body[0]
         return [_assign(self.table, table), function]
 
 
@@ -117,7 +120,7 @@ def numbers_in(tree: ast.AST) -> list[Number]:
 def _coder(tree: ast.Module, names: Names, rng: random.Random) -> _Coder:
     avoid = frozenset(int(number) for number in numbers_in(tree) if math.isfinite(number))
     mask = rng.randrange(1 << 20, 1 << 30)
-    return _Coder(names.private(), names.private(), mask, {}, avoid, rng)
+    return _Coder(names.private(), names.private(), names.local(), mask, {}, avoid, rng)
 
 
 def _closed_over(function: ast.FunctionDef, names: Names) -> list[ast.stmt]:

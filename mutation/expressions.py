@@ -1,7 +1,7 @@
 """Rewrites of expressions that give the same value, to the last bit.
 
-Exact on numbers: commuting + and *, a - b = a + -b, a + b = a - -b, a / c = -(a / -c), turning comparisons. Never
-reassociating. Calls of the `operator` module are exact for every type.
+Exact on numbers: commuting + and *, a / c = -(a / -c), turning comparisons; a - b = a + -b and a + b = a - -b where b
+is a float or not zero. Never reassociating. Calls of the `operator` module are exact for every type.
 """
 
 import ast
@@ -9,7 +9,7 @@ import random
 from typing import TypeVar
 
 from autotest_env.mutation.choice import Choice
-from autotest_env.mutation.facts import as_number, cannot_raise, effect_free, is_number
+from autotest_env.mutation.facts import as_number, cannot_raise, effect_free, is_float, is_number
 from autotest_env.mutation.names import Names
 
 _FUNCTION_OF: dict[type[ast.AST], str] = {
@@ -119,8 +119,10 @@ class Swap(BodyTransformer):
         if isinstance(node.op, ast.Mult) and draw < 0.8:
             return _binary(right, ast.Mult(), left)
         if isinstance(node.op, ast.Add) and draw < 0.8:
-            return _binary(right, ast.Add(), left) if draw < 0.5 else _binary(left, ast.Sub(), _negative(right))
-        if isinstance(node.op, ast.Sub) and draw < 0.8:
+            if draw < 0.5 or not _signed(right):
+                return _binary(right, ast.Add(), left)
+            return _binary(left, ast.Sub(), _negative(right))
+        if isinstance(node.op, ast.Sub) and _signed(right) and draw < 0.8:
             right = _negative(right)
             return _binary(right, ast.Add(), left) if draw < 0.5 else _binary(left, ast.Add(), right)
         if isinstance(node.op, ast.Div) and isinstance(right, ast.Constant) and draw < 0.6:
@@ -204,6 +206,11 @@ class Invert(BodyTransformer):
 
 def _movable(left: ast.expr, right: ast.expr) -> bool:
     return effect_free(left) and effect_free(right) and (cannot_raise(left) or cannot_raise(right))
+
+
+def _signed(node: ast.expr) -> bool:
+    """Say whether negating keeps the sign of zero: floats, and constants other than zero."""
+    return is_float(node) or (isinstance(node, ast.Constant) and bool(node.value))
 
 
 def _binary(left: ast.expr, op: ast.operator, right: ast.expr) -> ast.expr:

@@ -39,6 +39,11 @@ def is_number(node: ast.AST) -> bool:
     return bool(getattr(node, "number", False))
 
 
+def is_float(node: ast.AST) -> bool:
+    """Say whether a number is certainly a float: negating an int zero, unlike a float's, loses the sign."""
+    return bool(getattr(node, "float", False))
+
+
 def as_number(node: ast.expr) -> ast.expr:
     """Mark a freshly built node as a number."""
     node.number = True  # type: ignore[attr-defined]
@@ -166,6 +171,7 @@ class _Marker:
         self._trusted = trusted
         self._kinds: dict[str, Kind] = {}
         self._bindings: dict[str, list[ast.expr | Kind]] = {}
+        self._floats: set[str] = set()
 
     def run(self) -> None:
         arguments = self._function.args
@@ -181,6 +187,9 @@ class _Marker:
         self._kinds.update(dict.fromkeys(locals_, NUMBER))
         while wrong := [name for name in locals_ if self._kinds[name] == NUMBER and not self._holds(name)]:
             self._kinds.update(dict.fromkeys(wrong, UNKNOWN))
+        self._floats = {name for name in locals_ if self._kinds[name] == NUMBER}
+        while whole := {name for name in self._floats if not self._stays_float(name)}:
+            self._floats -= whole
         for statement in self._function.body:
             self._mark(statement)
 
@@ -189,6 +198,9 @@ class _Marker:
             (self._is_number(value) if isinstance(value, ast.expr) else value == NUMBER)
             for value in self._bindings[name]
         )
+
+    def _stays_float(self, name: str) -> bool:
+        return all(isinstance(value, ast.expr) and self._is_float(value) for value in self._bindings[name])
 
     def _bind(self, node: ast.AST) -> None:
         """Record what a node binds; `own_nodes` yields a statement before the names in it."""
@@ -231,7 +243,7 @@ class _Marker:
         for child in ast.iter_child_nodes(node):
             self._mark(child)
         if isinstance(node, ast.expr) and self._is_number(node):
-            as_number(node)
+            as_number(node).float = self._is_float(node)  # type: ignore[attr-defined]
 
     def _is_number(self, node: ast.AST) -> bool:
         match node:
@@ -254,4 +266,21 @@ class _Marker:
                 return True
             case Choice(alternatives=alternatives):
                 return all(map(self._is_number, alternatives))
+        return False
+
+    def _is_float(self, node: ast.AST) -> bool:
+        """Judge a number: a float operand makes the result one, and true division always does."""
+        match node:
+            case ast.Constant(value=value):
+                return isinstance(value, float)
+            case ast.Name(id=name):
+                return name in self._floats
+            case ast.BinOp(left=left, op=op, right=right):
+                return isinstance(op, ast.Div) or self._is_float(left) or self._is_float(right)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+                return self._is_float(operand)
+            case ast.Call(func=ast.Name(id="float")):
+                return True
+            case Choice(alternatives=alternatives):
+                return all(map(self._is_float, alternatives))
         return False

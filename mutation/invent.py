@@ -4,7 +4,9 @@ Which alternative the padding gathers around is drawn: the reference's is the mo
 """
 
 import ast
+import itertools
 import random
+import re
 from collections.abc import Iterator
 
 from autotest_env.mutation.choice import Choice, copied, same, walk
@@ -17,6 +19,9 @@ _COMPARISONS: tuple[type[ast.cmpop], ...] = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, a
 _CHANGEABLE = (ast.BinOp, ast.Constant, ast.Name, ast.Compare)
 _CLOSED = (Choice, ast.JoinedStr, ast.Lambda, ast.ClassDef, *FUNCTIONS, ast.match_case, ast.Subscript, *COMPREHENSIONS)
 _TRIES = 8
+_MOST = 10
+"""Alternatives of a padded place: their indexes have one digit, so that picking another moves nothing."""
+_WORD = re.compile(r"\w+|[^\w\s]+")
 
 
 def invent_places(tree: ast.Module, count: int, names: Names, rng: random.Random) -> None:
@@ -44,18 +49,36 @@ def invent_places(tree: ast.Module, count: int, names: Names, rng: random.Random
 
 
 def pad(place: Choice, rng: random.Random) -> None:
-    """Add two alternatives near a drawn one."""
-    centre = rng.choice(place.alternatives)
-    for _ in range(2):
-        new = changed(centre, place.alternatives, rng)
-        if new is not None:
-            place.alternatives.append(new)
+    """Add a bare name, then alternatives near a drawn one until that is the most central."""
+    known = place.alternatives
+    names = _numeric_names(known)
+    rng.shuffle(names)
+    bare = [node for node in map(_number, names) if not any(same(node, other) for other in known)]
+    known.extend(bare[: max(0, min(1, _MOST - len(known)))])
+    centre = rng.randrange(len(known))
+    for number in range(_MOST - len(known)):
+        if most_central([ast.unparse(node) for node in known]) == centre:
+            break
+        new = _extended(known[centre], names, rng) if number % 2 else changed(known[centre], known, rng)
+        if new is not None and cannot_raise(new) and not any(same(new, other) for other in known):
+            known.append(new)
+
+
+def most_central(texts: list[str]) -> int:
+    """Return which text shares most with the others: words, and neighbouring pairs of words."""
+    features = [_features(text) for text in texts]
+    shares = [sum(2 * len(one & two) / (len(one) + len(two)) for two in features) for one in features]
+    return shares.index(max(shares))
+
+
+def _features(text: str) -> set[tuple[str, ...]]:
+    words = ["", *_WORD.findall(text), ""]
+    return {(word,) for word in words} | set(itertools.pairwise(words))
 
 
 def changed(node: ast.expr, known: list[ast.expr], rng: random.Random) -> ast.expr | None:
     """Return a copy of a number's expression with one thing changed, unlike all known; None when none was found."""
-    mentioned = [inner for other in known for inner in walk(other) if isinstance(inner, ast.Name)]
-    names = sorted({name.id for name in mentioned if is_number(name)})
+    names = _numeric_names(known)
     for _ in range(_TRIES):
         new = copied(node)
         spots = [inner for inner in walk(new) if isinstance(inner, _CHANGEABLE) and is_number(inner)]
@@ -64,11 +87,21 @@ def changed(node: ast.expr, known: list[ast.expr], rng: random.Random) -> ast.ex
         _change(rng.choice(spots), names, rng)
         if cannot_raise(new) and not any(same(new, other) for other in known):
             return new
-    if names:
-        new = as_number(ast.BinOp(left=copied(node), op=ast.Add(), right=_number(rng.choice(names))))
-        if cannot_raise(new) and not any(same(new, other) for other in known):
-            return new
-    return None
+    new = _extended(node, names, rng)
+    return new if cannot_raise(new) and not any(same(new, other) for other in known) else None
+
+
+def _extended(node: ast.expr, names: list[str], rng: random.Random) -> ast.expr:
+    """Return an operation on a copy of the whole expression."""
+    right = (
+        _number(rng.choice(names)) if names and rng.random() < 0.7 else as_number(ast.Constant(rng.choice((1, 2, 10))))
+    )
+    return as_number(ast.BinOp(left=copied(node), op=rng.choice(_OPERATORS)(), right=right))
+
+
+def _numeric_names(nodes: list[ast.expr]) -> list[str]:
+    mentioned = [inner for node in nodes for inner in walk(node) if isinstance(inner, ast.Name)]
+    return sorted({name.id for name in mentioned if is_number(name)})
 
 
 def _change(node: ast.AST, names: list[str], rng: random.Random) -> None:

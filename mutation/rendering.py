@@ -120,15 +120,16 @@ def _prepare(source: str, sites: tuple[Site, ...], rendering: int, key: bytes) -
     numbers = constants.numbers_in(tree)
     chaff = add_chaff(tree, names, rng) if "chaff" in steps else None
     _rewrite_statements(tree, steps, names, rng)
+    statements.add_dead_stores(tree, names, numbers, rng)
     _rewrite_expressions(tree, steps, names, rng)
     if "helper" in steps and not mentions(tree, LOOKS_AT_LOCALS - {"dir", "vars"}):
         helpers.move_bodies(tree, names)
     rename_locals(tree, names)
     if chaff is not None:
         chaff.add_helper(tree, names)
-    _move_constants(tree, steps, names, rng)
     if "spare" in steps:
         helpers.add_spare(tree, names, numbers, rng)
+    _move_constants(tree, steps, names, rng)
     if "nodoc" in steps or "otherdoc" in steps:
         layout.replace_docstrings(tree, text, rng, drop="nodoc" in steps)
     gap = layout.add_gaps(tree, names, rng)

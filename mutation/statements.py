@@ -15,6 +15,7 @@ from autotest_env.mutation.facts import (
     is_number,
     names_read,
 )
+from autotest_env.mutation.helpers import has_docstring
 from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions
 
 Body = list[ast.stmt]
@@ -61,6 +62,19 @@ def add_temporaries(tree: ast.Module, names: Names, rng: random.Random) -> None:
         return result
 
     _each_body(tree, rewrite)
+
+
+def add_dead_stores(tree: ast.Module, names: Names, numbers: list[int | float], rng: random.Random) -> None:
+    """Store numbers under names that nobody reads, at drawn places: nobody can rebuild the code without the key."""
+    pool = [*numbers, *(10 * number for number in numbers), 10, 100]
+    for function in [node for node in walk(tree) if isinstance(node, FUNCTIONS)]:
+        if mentions(function, LOOKS_AT_LOCALS):
+            continue
+        start = int(has_docstring(function))
+        for _ in range(rng.randint(3, 6)):
+            value = rng.choice(pool) if rng.random() < 0.5 else rng.randint(0, 999)
+            store = ast.Assign(targets=[_store(names.local())], value=as_number(ast.Constant(value)), lineno=1)
+            function.body.insert(rng.randint(start, len(function.body)), store)
 
 
 def drop_temporaries(tree: ast.Module) -> None:

@@ -100,7 +100,7 @@ def parse_program(name: str, source: str, oracle_suite: str, facts: dict[str, ob
 
 def run_witness(text: str, witness: tuple[str, ...]) -> tuple[Outcome, ...]:
     """Execute a program text and a witness on it, in this process: for tests and builders, on trusted code only."""
-    namespace: dict[str, object] = {"__name__": "program_under_test"}
+    namespace: dict[str, object] = {"__name__": __name__}  # dataclasses look their module up
     exec(compile(text, "<program>", "exec"), namespace)
     return tuple(outcome for line in witness if (outcome := _outcome(line, namespace)) is not None)
 
