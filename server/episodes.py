@@ -5,12 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from autotest_env.errors import GraderBusyError
 from autotest_env.tasks.family import Family, Feedback, Judgement, Task
 from autotest_env.tasks.score import Score
 
 MAX_ATTEMPTS = 5
 DEFAULT_ATTEMPTS = 3
 MAX_STEPS = 20
+MAX_STEPS_AT_ONCE = 8
+"""One step runs and the others wait, each in a thread that the server's other callers cannot use meanwhile."""
 DISCOUNT = 0.9
 """Attempt k is worth DISCOUNT**(k-1) of its score: guessing by trial costs."""
 
@@ -73,6 +76,7 @@ class Episode:
         self._last_outcome: Outcome | None = None
         self._replies: dict[str, Outcome] = {}
         self._turn = threading.Lock()
+        self._seats = threading.Semaphore(MAX_STEPS_AT_ONCE)
         self._progress = Progress(
             episode_id=episode_id,
             task_id=task.id,
@@ -113,6 +117,14 @@ class Episode:
         A repeated request waits for the first one when that is still running. Raises GraderError when we fail: the
         step then never happened, and the same request id may be used again.
         """
+        if not self._seats.acquire(blocking=False):
+            raise GraderBusyError(f"{MAX_STEPS_AT_ONCE} steps of this episode are under way; wait for them")
+        try:
+            return self._step(kind, test_code, request_id)
+        finally:
+            self._seats.release()
+
+    def _step(self, kind: ActionKind, test_code: str, request_id: str | None) -> Outcome:
         with self._turn:
             if request_id is not None and request_id in self._replies:
                 return self._replies[request_id]

@@ -10,6 +10,7 @@ from autotest_env.models import (
     TestOutcomeView,
     TestState,
 )
+from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_SUITE_BYTES
 from autotest_env.server.episodes import MAX_STEPS, Episode, Outcome, Progress
 from autotest_env.tasks.family import Feedback, ShownTest
 
@@ -18,9 +19,6 @@ MAX_FEEDBACK_TEXT_BYTES = 4 << 10
 MAX_MESSAGE_CHARACTERS = 600
 MAX_NAME_CHARACTERS = 200
 
-MAX_SUITE_BYTES = 64 << 10
-MAX_TEST_FUNCTIONS = 40
-MAX_TEST_CASES = 200
 RUN_CPU_S = 2.0
 STEP_WALL_S = 20.0
 
@@ -41,8 +39,8 @@ def reset_view(episode: Episode) -> TestObservation:
             max_attempts=progress.attempts_left,
             max_steps=MAX_STEPS,
             max_bytes=MAX_SUITE_BYTES,
-            max_test_functions=MAX_TEST_FUNCTIONS,
-            max_test_cases=MAX_TEST_CASES,
+            max_test_functions=MAX_FUNCTIONS,
+            max_test_cases=MAX_CASES,
             run_cpu_s=RUN_CPU_S,
             step_wall_s=STEP_WALL_S,
         ),

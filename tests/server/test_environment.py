@@ -1,8 +1,11 @@
+from dataclasses import fields
+
 import pytest
 
 from autotest_env.errors import GraderFailedError
 from autotest_env.models import TestAction
-from autotest_env.sandbox.suite import TestOutcome
+from autotest_env.sandbox.run import SandboxOptions
+from autotest_env.sandbox.suite import RunJob, TestOutcome
 from autotest_env.server.environment import AutotestEnvironment, Engine
 from autotest_env.server.episodes import Ended, Outcome
 from autotest_env.server.faults import PassingError
@@ -103,6 +106,14 @@ def test_text_written_by_a_suite_cannot_break_the_reply(environment):
     view = step_view(outcome((test,), message="\ud83d"), environment._episode.progress)
     assert type(view).model_validate_json(view.model_dump_json()) == view
     assert len(view.feedback.tests[0].message) <= 600
+
+
+def test_the_published_limits_are_the_engines(environment):
+    limits = environment.reset(seed=3, max_attempts=2).limits
+    defaults = {field.name: field.default for made in (RunJob, SandboxOptions) for field in fields(made)}
+    assert (limits.run_cpu_s, limits.step_wall_s) == (defaults["cpu_s"], defaults["step_wall_s"])
+    assert (limits.max_attempts, limits.max_steps) == (2, 20)
+    assert (limits.max_bytes, limits.max_test_functions, limits.max_test_cases) == (65536, 40, 200)
 
 
 def test_a_task_too_large_to_be_shown_is_our_failure(open_episode, scripted):

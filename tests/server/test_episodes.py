@@ -125,6 +125,21 @@ def test_two_steps_at_once_are_taken_one_after_the_other(open_episode):
     assert sorted(outcome.attempts_left for outcome in outcomes) == [0, 1, 2]
 
 
+def test_more_steps_at_once_than_may_wait_are_sent_away_and_spend_nothing(open_episode):
+    episode = open_episode()
+
+    def step(number):
+        try:
+            return episode.step(VIEW, f"wait=0.1 {number}")
+        except GraderBusyError:
+            return None
+
+    with ThreadPoolExecutor(12) as pool:
+        outcomes = list(pool.map(step, range(12)))
+    assert outcomes.count(None) == 4
+    assert episode.progress.step_count == 8
+
+
 def test_progress_does_not_wait_for_a_running_step(open_episode):
     episode = open_episode()
     thread = threading.Thread(target=episode.step, args=(SUBMIT, "score=0.5 wait=0.5"))
