@@ -28,11 +28,13 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 READABLE_PACKAGES = (
     "_pytest",
@@ -50,7 +52,7 @@ READABLE_PACKAGES = (
 
 _SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
 _FILES = ("/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/dev/urandom", "/dev/random", "/dev/zero")
-_LAYERS = ("rlimits", "no_new_privs", "capabilities", "seccomp", "landlock")
+_LAYERS = ("rlimits", "no_new_privs", "capabilities", "landlock", "seccomp")
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
@@ -104,65 +106,71 @@ class _CapHeader(ctypes.Structure):
 class Confinement:
     """The prepared layers; `layers` maps each name to "on" or to why it is off."""
 
-    folder: Path
-    layers: dict[str, str] = field(default_factory=dict)
-    _bpf: bytes = b""
-    _ruleset: object = None
-    _libc: ctypes.CDLL | None = None
-
-    def die_with_parent(self) -> None:
-        """Have the calling child killed when its fork server dies; the child cannot undo it once confined."""
-        if self._libc is not None:
-            _check(self._libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))
+    layers: dict[str, str]
+    steps: dict[str, Callable[[Limits], None]]
+    """What puts each layer on, in this order; a layer that is off has none."""
 
     def apply(self, limits: Limits) -> None:
-        """Confine the calling process for good. Raises OSError when a prepared layer cannot be put on."""
-        _set_rlimits(limits)
-        if self._libc is None:
-            return
-        _check(self._libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        _drop_capabilities(self._libc)
-        if self._ruleset is not None:
-            self._ruleset.restrict()  # type: ignore[attr-defined]
-        if self._bpf:
-            program = _FilterProgram(len(self._bpf) // 8, self._bpf)
-            _check(self._libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0))
+        """Confine the calling process for good. Raises OSError when a layer cannot be put on."""
+        for step in self.steps.values():
+            step(limits)
+
+    def believe(self, layers: dict[str, str]) -> None:
+        """Take over what `prove` found: a layer that does not work is off from here on."""
+        self.layers = layers
+        self.steps = {name: step for name, step in self.steps.items() if layers[name] == "on"}
 
 
 def prepare(folder: Path) -> Confinement:
     """Build every layer this machine has, once per fork server; `folder` is the only writable place of its runs."""
-    confinement = Confinement(folder=folder, layers=dict.fromkeys(_LAYERS, "on"))
+    confinement = Confinement(layers=dict.fromkeys(_LAYERS, "on"), steps={"rlimits": _set_rlimits})
     if not sys.platform.startswith("linux"):
         for name in _LAYERS[1:]:
             confinement.layers[name] = f"off: {sys.platform} has no such layer, Linux has"
         return confinement
-    confinement._libc = ctypes.CDLL(None, use_errno=True)
-    _attempt(confinement, "seccomp", lambda: setattr(confinement, "_bpf", _build_filter()))
-    _attempt(confinement, "landlock", lambda: setattr(confinement, "_ruleset", _build_ruleset(folder)))
+    builders: dict[str, Callable[[], Callable[[Limits], None]]] = {
+        "no_new_privs": lambda: lambda _: _prctl(_PR_SET_NO_NEW_PRIVS, 1),
+        "capabilities": lambda: _drop_capabilities,
+        "landlock": lambda: _landlock(folder),
+        "seccomp": _seccomp,
+    }
+    for name, build in builders.items():
+        try:
+            confinement.steps[name] = build()
+        except (ImportError, RuntimeError, OSError) as error:
+            confinement.layers[name] = f"off: {error}"
     return confinement
 
 
-def hide_from_peers() -> None:
-    """Close /proc/<pid>/{mem,environ,...} of this process to other processes of the same user."""
-    if sys.platform.startswith("linux"):
-        _check(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0))
-
-
 def prove(confinement: Confinement, forbidden: Path) -> dict[str, str]:
-    """Apply the layers to the calling process and try what they forbid; return the layers as they really are.
+    """Put the layers on the calling process and try what they forbid; return the layers as they really are.
 
     `forbidden` is a readable file outside every allowed place. Call it in a child that does nothing else.
     """
     layers = dict(confinement.layers)
-    confinement.apply(Limits(cpu_s=5))
-    refused: dict[str, Callable[[], object]] = {
+    for name, step in confinement.steps.items():
+        try:
+            step(Limits(cpu_s=5))
+        except OSError as error:
+            layers[name] = f"off: {error}"
+    attacks: dict[str, Callable[[], object]] = {
         "seccomp": socket.socket,
         "landlock": lambda: forbidden.open("rb"),
     }
-    for name, attack in refused.items():
+    for name, attack in attacks.items():
         if layers[name] == "on" and not _is_refused(attack):
-            layers[name] = "off: it was applied but does not hold on this kernel"
+            layers[name] = "off: it was put on but does not hold on this kernel"
     return layers
+
+
+def hide_from_peers() -> None:
+    """Close /proc/<pid>/{mem,environ,...} of this process to other processes of the same user."""
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def die_with_parent() -> None:
+    """Have the calling child killed when its fork server dies; the child cannot undo it once confined."""
+    _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
 
 
 def _is_refused(attack: Callable[[], object]) -> bool:
@@ -173,11 +181,14 @@ def _is_refused(attack: Callable[[], object]) -> bool:
     return False
 
 
-def _attempt(confinement: Confinement, layer: str, build: Callable[[], None]) -> None:
-    try:
-        build()
-    except (ImportError, RuntimeError, OSError) as error:
-        confinement.layers[layer] = f"off: {error}"
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform.startswith("linux"):
+        _check(_libc().prctl(option, value, 0, 0, 0))
 
 
 def _check(result: int) -> None:
@@ -200,9 +211,20 @@ def _set_rlimits(limits: Limits) -> None:
         resource.setrlimit(kind, (allowed, allowed))
 
 
-def _drop_capabilities(libc: ctypes.CDLL) -> None:
+def _drop_capabilities(_: Limits) -> None:
     header = _CapHeader(0x20080522, 0)
-    _check(libc.capset(ctypes.byref(header), (ctypes.c_uint32 * 6)()))
+    _check(_libc().capset(ctypes.byref(header), (ctypes.c_uint32 * 6)()))
+
+
+def _seccomp() -> Callable[[Limits], None]:
+    bpf = _build_filter()
+    program = _FilterProgram(len(bpf) // 8, bpf)
+    return lambda _: _check(_libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0))
+
+
+def _landlock(folder: Path) -> Callable[[Limits], None]:
+    ruleset = _build_ruleset(folder)
+    return lambda _: ruleset.restrict()
 
 
 def _build_filter() -> bytes:
@@ -233,7 +255,7 @@ def _build_filter() -> bytes:
         return file.read()
 
 
-def _build_ruleset(folder: Path) -> object:
+def _build_ruleset(folder: Path) -> Any:
     landlock = import_module("landlockpy")
     access = landlock.AccessFS
     read = access.READ_FILE | access.READ_DIR

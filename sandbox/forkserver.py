@@ -15,7 +15,8 @@ import socket
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,28 +37,48 @@ _PRELOADED = (
 """Modules that suites usually import; loading them once here keeps them out of every run."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Tools:
+    """What every child starts with."""
+
+    folder: Path
+    confinement: confine.Confinement
+    prepared: session.Prepared
+
+
 def main(folder: Path, forbidden: Path) -> None:
-    """Serve until the socket on standard input closes."""
-    control = socket.socket(fileno=os.dup(0))
+    """Serve until the socket on standard input closes; whatever happens, leave no folder behind."""
     sys.argv = ["pytest"]
-    devnull = os.open(os.devnull, os.O_RDWR)
-    os.dup2(devnull, 0)
+    try:
+        with socket.socket(fileno=os.dup(0)) as control:
+            devnull = os.open(os.devnull, os.O_RDWR)
+            os.dup2(devnull, 0)
+            os.close(devnull)
+            _serve_all(control, folder, forbidden)
+    except (BrokenPipeError, ConnectionResetError):
+        return  # the server is gone
+    finally:
+        os.chdir("/")
+        folders.remove(folder)
+        with suppress(OSError):  # other fork servers still have theirs in it
+            folder.parent.rmdir()
+
+
+def _serve_all(control: socket.socket, folder: Path, forbidden: Path) -> None:
     confine.hide_from_peers()
     confinement = confine.prepare(folder)
     _fresh(folder)
     prepared = _prepare(folder / RUN_FOLDER)
-    layers = _prove(confinement, forbidden)
-    control.sendall(_line({"layers": layers, "pid": os.getpid()}))
+    confinement.believe(_prove(confinement, forbidden))
+    control.sendall(_line({"layers": confinement.layers}))
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, 4096, 2)
         if not data:
-            break
-        answer = _serve(json.loads(data), descriptors, control, confinement, prepared)
+            return
+        answer = _serve(json.loads(data), descriptors, control, _Tools(folder, confinement, prepared))
         if answer is None:
-            break
+            return
         control.sendall(_line(answer))
-    os.chdir("/")
-    folders.remove(folder)
 
 
 def _prepare(run_folder: Path) -> session.Prepared:
@@ -94,8 +115,6 @@ def _prove(confinement: confine.Confinement, forbidden: Path) -> dict[str, str]:
         try:
             frames.write_all(write, json.dumps(confine.prove(confinement, forbidden)).encode())
             os._exit(0)
-        except OSError as error:
-            frames.write_all(write, json.dumps({"confinement": f"off: {error}"}).encode())
         finally:
             os._exit(1)
     os.close(write)
@@ -109,21 +128,20 @@ def _serve(
     request: dict[str, Any],
     descriptors: list[int],
     control: socket.socket,
-    confinement: confine.Confinement,
-    prepared: session.Prepared,
+    tools: _Tools,
 ) -> dict[str, Any] | None:
     """Fork one child, watch it to its end, clean up after it; None when the server has gone meanwhile."""
     started = time.monotonic()
     job, report = descriptors
     pid = os.fork()
     if pid == 0:
-        _child(job, report, confine.Limits(cpu_s=request["cpu_s"]), confinement, prepared)
+        _child(job, report, confine.Limits(cpu_s=request["cpu_s"]), tools)
     os.close(job)
     os.close(report)
     watched = _watch(pid, control, request["cpu_s"], started + request["wall_s"])
     _kill(pid)
     _, status, usage = os.wait4(pid, 0)
-    _fresh(confinement.folder)
+    _fresh(tools.folder)
     if watched == "gone":
         return None
     cpu_s = usage.ru_utime + usage.ru_stime
@@ -165,26 +183,24 @@ def _fresh(folder: Path) -> None:
     (folder / RUN_FOLDER).mkdir(mode=0o700)
 
 
-def _child(
-    job: int, report: int, limits: confine.Limits, confinement: confine.Confinement, prepared: session.Prepared
-) -> None:
+def _child(job: int, report: int, limits: confine.Limits, tools: _Tools) -> None:
     """Do one job and die. Nothing returns from here."""
     try:
-        confinement.die_with_parent()
+        confine.die_with_parent()
         os.setsid()
-        os.chdir(confinement.folder / RUN_FOLDER)
+        os.chdir(tools.folder / RUN_FOLDER)
         for standard in (1, 2):
             os.dup2(0, standard)
         header, blobs = frames.unpack(frames.read_all(job, MAX_JOB_BYTES))
-        confinement.apply(limits)
+        tools.confinement.apply(limits)
         os.closerange(3, report)
         os.closerange(report + 1, limits.open_files)
         if header["kind"] == "compile":
             frames.write_all(report, STARTED)
-            answer, code = rewrite.compile_suite(blobs[0].decode("utf-8", "surrogatepass"), prepared.config)
+            answer, code = rewrite.compile_suite(blobs[0].decode("utf-8", "surrogatepass"), tools.prepared.config)
             data = frames.pack(answer, [code])
         else:
-            data = frames.pack(_run(header, blobs, report, prepared))
+            data = frames.pack(_run(header, blobs, report, tools.prepared))
         frames.write_all(report, data)
         audit.leave(0)
     finally:

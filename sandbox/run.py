@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ class Grading:
     def compile(self, source: str) -> CompiledSuite | RefusedSuite:
         """Parse, rewrite and compile a suite in a confined child; nothing of it is run. Raises GraderFailedError."""
         blob = source.encode("utf-8", "surrogatepass")
-        call = _Call({"kind": "compile"}, (blob,), RUN_CPU_S, self._wall_s(RUN_WALL_S))
+        call = _Call({"kind": "compile"}, (blob,), RUN_CPU_S, RUN_WALL_S, self._deadline)
         return read_compiled(self._sandbox.submit(self, [call])[0])
 
     def run(self, jobs: Sequence[RunJob]) -> list[SuiteResult]:
@@ -74,16 +74,13 @@ class Grading:
 
         A run for which the submission's time is over is not made: its end is WALL_LIMIT.
         """
-        calls = [_call(job, self._wall_s(job.wall_s)) for job in jobs]
+        calls = [_call(job, self._deadline) for job in jobs]
         return [read_result(end) for end in self._sandbox.submit(self, calls)]
 
     @property
     def is_over(self) -> bool:
         """Whether the submission's time has run out."""
         return time.monotonic() >= self._deadline
-
-    def _wall_s(self, wanted_s: float) -> float:
-        return max(0.0, min(wanted_s, self._deadline - time.monotonic()))
 
 
 @dataclass(slots=True)
@@ -94,17 +91,20 @@ class _Call:
     blobs: tuple[bytes, ...]
     cpu_s: float
     wall_s: float
+    deadline: float
+    """Monotonic time at which the submission's turn is over, whatever this call may take."""
     future: "Future[ChildEnd]" = field(default_factory=Future)
 
     def make(self, grader: Grader) -> ChildEnd:
-        if self.wall_s <= 0.0:
+        wall_s = min(self.wall_s, self.deadline - time.monotonic())
+        if wall_s <= 0.0:
             return ChildEnd(report=b"", stopped="wall", status=0, cpu_s=0.0, wall_s=0.0)
-        return grader.make(self.header, self.blobs, cpu_s=self.cpu_s, wall_s=self.wall_s)
+        return grader.make(self.header, self.blobs, cpu_s=self.cpu_s, wall_s=wall_s)
 
 
-def _call(job: RunJob, wall_s: float) -> _Call:
+def _call(job: RunJob, deadline: float) -> _Call:
     header = {"kind": "run", "module": job.program.module, "represent": job.represent, "cover": job.cover}
-    return _Call(header, (job.program.code, job.suite.code), job.cpu_s, wall_s)
+    return _Call(header, (job.program.code, job.suite.code), job.cpu_s, job.wall_s, deadline)
 
 
 class Sandbox:
@@ -132,7 +132,7 @@ class Sandbox:
             for grader in graders:
                 grader.worker.wait_ready()
             self.layers = graders[0].worker.layers
-            self._refuse_degraded()
+            refuse_degraded(self.layers, self._options.isolation)
         except SetupError:
             for grader in graders:
                 grader.worker.close()
@@ -233,10 +233,12 @@ class Sandbox:
             number = self._started
         return Worker(self._folder / f"w{number}")
 
-    def _refuse_degraded(self) -> None:
-        off = {name: state for name, state in self.layers.items() if state != "on"}
-        for name, state in off.items():
-            _log.warning("isolation layer %s is %s", name, state)
-        if off and self._options.isolation is Isolation.REQUIRED:
-            listed = "; ".join(f"{name}: {state}" for name, state in off.items())
-            raise SetupError(f"AUTOTEST_ISOLATION=required, but {listed}. Use best-effort to run without.")
+
+def refuse_degraded(layers: Mapping[str, str], isolation: Isolation) -> None:
+    """Log every layer that is off. Raises SetupError where isolation is required."""
+    off = {name: state for name, state in layers.items() if state != "on"}
+    for name, state in off.items():
+        _log.warning("isolation layer %s is %s", name, state)
+    if off and isolation is Isolation.REQUIRED:
+        listed = "; ".join(f"{name} is {state}" for name, state in off.items())
+        raise SetupError(f"AUTOTEST_ISOLATION=required, but {listed}; best-effort runs without it")
