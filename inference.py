@@ -120,8 +120,7 @@ class Baseline:
         except Exception as error:  # noqa: BLE001  border: the command; [END] is promised whatever happens
             say(described(error))
             self._journal.close(described(error), unstarted=True)
-        self._journal.close("the episode was left")
-        return not self._journal.broken and all(log.error is None for log in self._logs)
+        return all(log.ended and log.error is None for log in self._logs)
 
     def _play_all(self) -> None:
         if self._options.base_url is None:
@@ -197,10 +196,17 @@ def main() -> int:
     server = LocalServer()
     baseline = Baseline(options, journal, server)
     say(f"policy {options.model}, {len(options.plan)} episode(s)")
-    threading.Thread(target=lambda: inbox.put(0 if baseline.run() else 1), daemon=True).start()
+
+    def run() -> None:
+        code = 1
+        try:
+            code = 0 if baseline.run() else 1
+        finally:
+            inbox.put(code)
+
+    threading.Thread(target=run, daemon=True).start()
     code = inbox.get()
-    if code > 128:
-        journal.close(f"interrupted by {signal.Signals(code - 128).name}")
+    journal.close(f"interrupted by {signal.Signals(code - 128).name}" if code > 128 else "the run broke off")
     server.stop()
     return code
 
