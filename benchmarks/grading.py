@@ -2,10 +2,10 @@
 
     python benchmarks/grading.py [--rounds N]
 
-The same suites and texts go through three ways, interleaved in one run, because machines are shared and noisy: read the
-ratios, not the absolute times. `engine` is a run in the sandbox with every layer on; `subprocess` writes both files into
-a folder and starts pytest on it; `bare` forks this process, loads text and suite, and calls the test functions. Then: a
-whole grade of the oracle suite, the server's start, and the memory of fork servers and idle sessions.
+The same suites and texts go through three ways, interleaved in one run, because machines are shared and noisy: read
+the ratios, not the absolute times. `engine` is a run in the sandbox with every layer on; `subprocess` writes both files
+into a folder and starts pytest on it; `bare` forks this process, loads text and suite, and calls the test functions.
+Then: a whole grade of the oracle suite, the server's start, and the memory of fork servers and idle sessions.
 """
 
 import argparse
