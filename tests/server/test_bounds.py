@@ -1,6 +1,9 @@
 import json
+from contextlib import suppress
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from autotest_env.errors import InvalidRequestError, RequestTooLargeError
 from autotest_env.server.bounds import MAX_BYTES, MAX_DEPTH, MAX_INTEGER, parse_object
@@ -74,3 +77,28 @@ def test_a_refusal_never_repeats_what_it_refuses(text):
     with pytest.raises(InvalidRequestError) as caught:
         parse_object(text)
     assert "marker" not in str(caught.value)
+
+
+FUZZ = settings(database=None, deadline=None, max_examples=200)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-MAX_INTEGER, MAX_INTEGER)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+INSIDE = st.recursive(SCALARS, lambda below: st.lists(below) | st.dictionaries(st.text(), below), max_leaves=20)
+
+
+@FUZZ
+@given(st.dictionaries(st.text(), INSIDE))
+def test_whatever_json_can_say_within_the_bounds_arrives_unchanged(data):
+    assert parse_object(json.dumps(data)) == data
+    assert parse_object(json.dumps(data, ensure_ascii=False).encode()) == data
+
+
+@FUZZ
+@given(st.binary() | st.text(st.sampled_from('{}[]":,0123456789eE+-.\\u dDnN')))
+def test_whatever_else_is_sent_is_refused_and_nothing_worse(raw):
+    with suppress(InvalidRequestError):
+        assert isinstance(parse_object(raw), dict)
