@@ -44,6 +44,7 @@ class Prepared:
 
     config: Config
     session: Session
+    recorder: "_Recorder"
     trusted: frozenset[int]
     """Namespaces of everything that was loaded before any suite."""
 
@@ -94,7 +95,9 @@ def prepare(folder: Path) -> Prepared:
     config.pluginmanager.register(_Terminal(config), "terminalreporter")
     session = Session.from_config(config)
     config.hook.pytest_sessionstart(session=session)
-    return Prepared(config, session, trusted_namespaces())
+    recorder = _Recorder(folder)
+    config.pluginmanager.register(recorder, "autotest-recorder")
+    return Prepared(config, session, recorder, trusted_namespaces())
 
 
 def run_suite(
@@ -102,8 +105,7 @@ def run_suite(
 ) -> Facts:
     """Load, collect and run one suite in this process and return the facts; `progress` is called as a test starts."""
     facts = Facts()
-    recorder = _Recorder(facts, modules, represent=represent)
-    prepared.config.pluginmanager.register(recorder, "autotest-recorder")
+    prepared.recorder.begin(facts, modules, represent=represent)
     prepared.config.pluginmanager.register = _refuse_plugin  # type: ignore[method-assign]
     random.seed(0)
     try:
@@ -217,13 +219,17 @@ def _refuse_plugin(*_: object, **__: object) -> None:
 class _Recorder:
     """A plug-in that keeps one record per test instead of pytest's reports."""
 
-    def __init__(self, facts: Facts, modules: Modules, *, represent: bool) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+        self._represent = False
+        self._parameter_ids = 0
+
+    def begin(self, facts: Facts, modules: Modules, *, represent: bool) -> None:
+        """Record one suite into `facts`."""
         self._facts = facts
         self._suite = modules.suite
         self._program = modules.program
-        self._folder = str(Path.cwd())
         self._represent = represent
-        self._parameter_ids = 0
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: CallInfo[None]) -> pytest.TestReport:
         """Make a report without a traceback.
