@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("agents", "mutation", "reports", "sandbox", "server", "tasks")
 FILES = sorted([*ROOT.glob("*.py"), *(path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py"))])
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-MAX_FILE_LINES = 300
+MAX_FILE_LINES = {"product": 300, "tests": 350}
 MAX_FUNCTION_LINES = 40
 
 
@@ -19,7 +19,9 @@ def _name(path: Path) -> str:
 
 @pytest.mark.parametrize("path", [*FILES, *TESTS], ids=_name)
 def test_a_file_is_one_idea(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
+    most = MAX_FILE_LINES["tests" if path in TESTS else "product"]
+    length = len(path.read_text(encoding="utf-8").splitlines())
+    assert length <= most
 
 
 @pytest.mark.parametrize("path", FILES, ids=_name)
