@@ -204,7 +204,7 @@ def test_the_settings_table_is_what_the_server_reads() -> None:
 def test_the_exploit_table_names_tests_that_exist() -> None:
     rows = [row.split("|") for row in _table("| way | example | what happens | tried in |")]
     named = {name for row in rows for name in re.findall(r"`([^`]+)`", row[4])}
-    assert named
+    assert [row[1] for row in rows if "`" not in row[4]] == []
     assert {name for name in named if not (ROOT / "tests" / f"{name}.py").is_file()} == set()
 
 
