@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -120,6 +121,14 @@ def test_every_imported_distribution_is_declared() -> None:
     foreign = imported - sys.stdlib_module_names - {"autotest_env"} - _programs()
     missing = {top for top in foreign if not declared & {_name(home) for home in homes.get(top, [top])}}
     assert missing == set()
+
+
+def test_every_dependency_has_its_reason() -> None:
+    text = (ROOT / "docs" / "decisions" / "dependencies.md").read_text(encoding="utf-8")
+    groups = PROJECT["dependency-groups"]
+    wanted = {_name(line) for line in (*PROJECT["project"]["dependencies"], *groups["build"], *groups["dev"])}
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`([^`]+)`", row)} == wanted
 
 
 def _name(requirement: str) -> str:
