@@ -24,7 +24,7 @@ from typing import Any
 
 import coverage
 
-from autotest_env.sandbox import audit, confine, folders, frames, rewrite, session
+from autotest_env.sandbox import audit, confine, folders, frames, recorder, rewrite, session
 from autotest_env.sandbox.suite import RunEnd
 from autotest_env.sandbox.worker import PROGRESS, RUN_FOLDER, STARTED
 
@@ -215,7 +215,7 @@ def _run(header: dict[str, Any], blobs: list[bytes], report: int, prepared: sess
 
     suite = session.suite_module()
     lines = _Lines(header["module"]) if header["cover"] else None
-    modules = session.Modules(suite, session.make_module(header["module"], blobs[0]))
+    modules = recorder.Modules(suite, session.make_module(header["module"], blobs[0]))
     audit.watch(prepared.trusted, vars(modules.program), distrust)
     frames.write_all(report, STARTED)
     facts = session.run_suite(

@@ -130,10 +130,14 @@ def test_a_submission_out_of_time_gets_no_more_runs(box: Sandbox, program: Progr
     assert ends[3:] == [RunEnd.WALL_LIMIT] * 2
 
 
-def test_closing_ends_waiting_submissions_and_leaves_nothing(program: Program) -> None:
-    before = set(Path(tempfile.gettempdir()).glob("autotest-*")), set(fork_servers())
+def test_closing_ends_waiting_submissions_and_leaves_nothing(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = set(fork_servers())
     box = Sandbox(SandboxOptions(graders=1))
     box.start()
+    assert len(list(tmp_path.iterdir())) == 1
     with ThreadPoolExecutor() as pool:
         running = pool.submit(grade, box, program, SLOW, 5)
         time.sleep(0.5)
@@ -142,7 +146,8 @@ def test_closing_ends_waiting_submissions_and_leaves_nothing(program: Program) -
             running.result()
     with pytest.raises(GraderFailedError):
         grade(box, program, QUICK)
-    assert (set(Path(tempfile.gettempdir()).glob("autotest-*")), set(fork_servers())) == before
+    assert list(tmp_path.iterdir()) == []
+    assert set(fork_servers()) == before
 
 
 @pytest.mark.parametrize("delay_s", [0.1, 0.5, 2.0])
