@@ -12,9 +12,9 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from autotest_env.mutation.bodies import first_free, has_docstring
 from autotest_env.mutation.choice import PLACES, Choice, StatementChoice, copied, same, walk
 from autotest_env.mutation.facts import COMPREHENSIONS, FUNCTIONS, cannot_raise, is_number, own_nodes
-from autotest_env.mutation.helpers import first_free, has_docstring
 from autotest_env.mutation.invent import invent_places, pad
 from autotest_env.mutation.names import Names
 from autotest_env.mutation.purity import Purity

@@ -73,9 +73,8 @@ def resolved(node: _Node, chosen: Mapping[str, int], show: Callable[[Choice], as
     """Return a copy with `show(place)` at each Choice and the chosen statements at each StatementChoice."""
     if isinstance(node, Choice):
         return resolved(show(node), chosen, show)  # type: ignore[return-value]
-    new = node.__class__.__new__(node.__class__)
+    new = _shallow(node)
     attributes = new.__dict__
-    attributes.update(node.__dict__)
     for name in node._fields:
         value = attributes.get(name)
         if isinstance(value, list):
@@ -119,15 +118,21 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 def copied(node: _Node) -> _Node:
     """Return a deep copy, marks included."""
-    new = node.__class__.__new__(node.__class__)
+    new = _shallow(node)
     attributes = new.__dict__
-    attributes.update(node.__dict__)
     for name in node._fields:
         value = attributes.get(name)
         if isinstance(value, list):
             attributes[name] = [copied(item) if isinstance(item, ast.AST) else item for item in value]
         elif isinstance(value, ast.AST):
             attributes[name] = copied(value)
+    return new
+
+
+def _shallow(node: _Node) -> _Node:
+    """Return a copy of one node, marks included, that shares its children."""
+    new = node.__class__.__new__(node.__class__)
+    new.__dict__.update(node.__dict__)
     return new
 
 

@@ -4,9 +4,9 @@ import ast
 import random
 import re
 
+from autotest_env.mutation.bodies import first_free, has_docstring
 from autotest_env.mutation.choice import walk
 from autotest_env.mutation.facts import FUNCTIONS
-from autotest_env.mutation.helpers import first_free, has_docstring
 from autotest_env.mutation.names import READS_DOCSTRINGS, Names, mentions
 
 _WORDS = "figure amount value input entry record step part rule note detail case given kept made used read".split()

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autotest_env.mutation import constants, expressions, helpers, layout, statements
+from autotest_env.mutation import constants, expressions, layout, private_functions, statements
+from autotest_env.mutation.bodies import first_free
 from autotest_env.mutation.chaff import Chaff, add_chaff
 from autotest_env.mutation.choice import Choice, copied, parse, resolved
 from autotest_env.mutation.facts import mark
@@ -123,12 +124,12 @@ def _prepare(source: str, sites: tuple[Site, ...], rendering: int, key: bytes) -
     statements.add_dead_stores(tree, names, numbers, rng)
     _rewrite_expressions(tree, steps, names, rng)
     if "helper" in steps and not mentions(tree, LOOKS_AT_LOCALS - {"dir", "vars"}):
-        helpers.move_bodies(tree, names)
+        private_functions.move_bodies(tree, names)
     rename_locals(tree, names)
     if chaff is not None:
         chaff.add_helper(tree, names)
     if "spare" in steps:
-        helpers.add_spare(tree, names, numbers, rng)
+        private_functions.add_spare(tree, names, numbers, rng)
     _move_constants(tree, steps, names, rng)
     if "nodoc" in steps or "otherdoc" in steps:
         layout.replace_docstrings(tree, text, rng, drop="nodoc" in steps)
@@ -165,7 +166,7 @@ def _rewrite_expressions(tree: ast.Module, steps: frozenset[str], names: Names, 
     if "functions" in steps or "own" in steps:
         functions = expressions.Functions(names)
         functions.visit(tree)
-        start = helpers.first_free(tree)
+        start = first_free(tree)
         tree.body[start:start] = functions.definitions() if "own" in steps else functions.imports()
 
 
@@ -179,5 +180,5 @@ def _move_constants(tree: ast.Module, steps: frozenset[str], names: Names, rng: 
         new = constants.decode_at_import(tree, names, rng)
     elif "decode" in steps:
         new = constants.decode_in_place(tree, names, rng)
-    start = helpers.first_free(tree)
+    start = first_free(tree)
     tree.body[start:start] = new

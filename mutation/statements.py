@@ -4,6 +4,7 @@ import ast
 import random
 from collections.abc import Callable
 
+from autotest_env.mutation.bodies import has_docstring
 from autotest_env.mutation.choice import Choice, walk
 from autotest_env.mutation.facts import (
     COMPREHENSIONS,
@@ -15,7 +16,6 @@ from autotest_env.mutation.facts import (
     is_number,
     names_read,
 )
-from autotest_env.mutation.helpers import has_docstring
 from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions
 
 Body = list[ast.stmt]

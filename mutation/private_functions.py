@@ -1,8 +1,9 @@
-"""Private functions of a rendering: a public function's body moved away, and helpers that nobody calls."""
+"""Private functions of a rendering: bodies of public functions moved away, and spare ones that nobody calls."""
 
 import ast
 import random
 
+from autotest_env.mutation.bodies import first_free, has_docstring
 from autotest_env.mutation.choice import walk
 from autotest_env.mutation.constants import Number
 from autotest_env.mutation.facts import FUNCTIONS
@@ -33,24 +34,6 @@ def add_spare(tree: ast.Module, names: Names, numbers: list[Number], rng: random
         tree.body.insert(rng.randint(first_free(tree), len(tree.body)), _spare(names, pool, rng))
 
 
-def first_free(tree: ast.Module) -> int:
-    """Return the first index at which a statement may be put: behind the docstring and `__future__`."""
-    index = 0
-    for statement in tree.body:
-        docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-        if not (future or (docstring and index == 0)):
-            break
-        index += 1
-    return index
-
-
-def has_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Say whether a body starts with a docstring."""
-    first = node.body[0] if node.body else None
-    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-
-
 def _can_move(function: ast.FunctionDef) -> bool:
     if mentions(function, NEEDS_ITS_FRAME) or function.name in ("__new__", "__init_subclass__", "__class_getitem__"):
         return False
@@ -71,14 +54,14 @@ def _moved(function: ast.FunctionDef, names: Names) -> ast.FunctionDef:
     every += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
     start = 1 if has_docstring(function) else 0
     names_passed = ", ".join(argument.arg for argument in every)
-    helper = ast.parse(f"def {names.private()}({names_passed}):\n    pass").body[0]
-    assert isinstance(helper, ast.FunctionDef)
-    helper.body = function.body[start:] or helper.body
-    helper.private = True  # type: ignore[attr-defined]
+    moved = ast.parse(f"def {names.private()}({names_passed}):\n    pass").body[0]
+    assert isinstance(moved, ast.FunctionDef)
+    moved.body = function.body[start:] or moved.body
+    moved.private = True  # type: ignore[attr-defined]
     passed: list[ast.expr] = [ast.Name(argument.arg, ast.Load()) for argument in every]
-    call = ast.Call(func=ast.Name(helper.name, ast.Load()), args=passed, keywords=[])
+    call = ast.Call(func=ast.Name(moved.name, ast.Load()), args=passed, keywords=[])
     function.body = [*function.body[:start], ast.Return(value=call)]
-    return helper
+    return moved
 
 
 def _spare(names: Names, pool: list[Number], rng: random.Random) -> ast.FunctionDef:
