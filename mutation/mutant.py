@@ -1,6 +1,6 @@
 """Bugs as edits of source text: the places of a program that can hold one, and what may stand there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,10 +11,10 @@ class Site:
     `alternatives[1]` the bug's, the others its siblings'. Sites of a program do not overlap.
     """
 
-    name: str
+    name: str = field(repr=False)
     start: int
     end: int
-    alternatives: tuple[str, ...]
+    alternatives: tuple[str, ...] = field(repr=False)
 
 
 def substitute(source: str, sites: tuple[Site, ...], chosen: dict[str, int]) -> str:

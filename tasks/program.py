@@ -21,13 +21,13 @@ Outcome = str
 class Bug:
     """One edit of the reference. `siblings` are run; `padding` only stands beside them in chaff."""
 
-    id: str
-    summary: str
-    original: str
-    text: str
-    siblings: tuple[str, ...]
-    padding: tuple[str, ...]
-    witness: tuple[str, ...]
+    id: str = field(repr=False)
+    summary: str = field(repr=False)
+    original: str = field(repr=False)
+    text: str = field(repr=False)
+    siblings: tuple[str, ...] = field(repr=False)
+    padding: tuple[str, ...] = field(repr=False)
+    witness: tuple[str, ...] = field(repr=False)
     """Lines of Python over the program's names; expressions give outcomes, statements only when they raise."""
 
 
@@ -37,7 +37,7 @@ class ProgramSource:
 
     name: str
     module: str
-    docs: str
+    docs: str = field(repr=False)
     source: str = field(repr=False)
     sites: tuple[Site, ...] = field(repr=False)
     bugs: tuple[Bug, ...] = field(repr=False)
