@@ -28,6 +28,11 @@ _SENTENCES = {
     RunEnd.GARBLED: "Something wrote over the report of the tests.",
 }
 
+_TOLD_BY_DETAIL = frozenset(
+    {RunEnd.TOO_MANY_FUNCTIONS, RunEnd.TOO_MANY_CASES, RunEnd.STOPPED, RunEnd.CRASHED, RunEnd.UNTRUSTED}
+)
+"""Where a run's own detail says all that the sentence does, and more; elsewhere it says the same, or less."""
+
 
 def refused(suite: RefusedSuite, bugs_total: int) -> Feedback:
     """Feedback on a suite that never ran."""
@@ -37,10 +42,9 @@ def refused(suite: RefusedSuite, bugs_total: int) -> Feedback:
 
 def failed(end: RunEnd, shown: SuiteResult, shown_source: str, suite: str, bugs_total: int) -> Feedback:
     """Feedback on a submission that scores 0 as a whole; details come from the run on the shown code alone."""
-    detail = f" {shown.detail}" if shown.detail and shown.end is end else ""
     return Feedback(
         status=end.value,
-        message=_SENTENCES[end] + detail,
+        message=_sentence(end, shown.detail if shown.end is end else ""),
         tests=shown_tests(shown, suite),
         bugs_total=bugs_total,
         coverage=coverage_of(shown, shown_source),
@@ -52,7 +56,7 @@ def judged(verdicts: Verdicts, shown: SuiteResult, shown_source: str, suite: str
     count = len(verdicts.submitted)
     message = f"{count} test function{'' if count == 1 else 's'} judged, {verdicts.useful} useful."
     if shown.end is not RunEnd.COMPLETED:
-        message += f" On the shown code: {_SENTENCES[shown.end]}"
+        message += f" On the shown code: {_sentence(shown.end, shown.detail)}"
     return Feedback(
         status=JUDGED,
         message=message,
@@ -69,7 +73,7 @@ def viewed(shown: SuiteResult, shown_source: str, suite: str) -> Feedback:
     complete = shown.end is RunEnd.COMPLETED
     return Feedback(
         status="viewed" if complete else shown.end.value,
-        message="Coverage of the shown code." if complete else f"{_SENTENCES[shown.end]} {shown.detail}".strip(),
+        message="Coverage of the shown code." if complete else _sentence(shown.end, shown.detail),
         tests=shown_tests(shown, suite),
         coverage=coverage_of(shown, shown_source),
     )
@@ -89,6 +93,14 @@ def coverage_of(shown: SuiteResult, source: str) -> Coverage | None:
     missing = sorted(statements - shown.lines)
     percent = 100.0 * (len(statements) - len(missing)) / len(statements) if statements else 100.0
     return Coverage(percent=round(percent, 1), missing_lines=tuple(missing))
+
+
+def _sentence(end: RunEnd, detail: str) -> str:
+    if detail and end in _TOLD_BY_DETAIL:
+        return f"{detail[0].upper()}{detail[1:]}."
+    if detail and end is RunEnd.COLLECTION_ERROR:
+        return f"{_SENTENCES[end].removesuffix('.')}: {detail}"
+    return _SENTENCES[end]
 
 
 def _shown_test(test: TestReport, lines: list[str]) -> ShownTest:
