@@ -1,9 +1,10 @@
 """An audit hook that ends a run when the suite reads code or sets tracers: the second line behind the renderings.
 
 Reading is allowed by caller: modules that were loaded before the suite (standard library, pytest) may look at code
-objects, because signatures, mocks and tracebacks need them. The suite's own frames may not look at those of the
-program, nor install tracers, nor walk the collector. `dis` is never allowed. What the hook cannot see (a code object
-handed out by an allowed caller, ctypes) has to be answered by renderings and executed chaff.
+objects, because signatures, mocks and tracebacks need them, but not in a function that the suite called itself: such a
+one may hand out what it reads. The suite's own frames may not look at those of the program, nor walk the collector, and
+nobody may install a tracer. What the hook cannot see (ctypes, a way through two trusted functions) has to be answered
+by renderings and executed chaff.
 """
 
 import os
@@ -17,8 +18,10 @@ _COLLECTOR = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"
 _READS = "object.__getattr__"
 _CODE_NAMES = frozenset({"__code__", "f_code", "gi_code", "cr_code", "tb_frame", "gi_frame", "cr_frame", "ag_code"})
 _NEVER_ALLOWED = ("dis", "gc", "ctypes", "opcode")
-_LEAKS = frozenset({"getmembers", "_getmembers", "getmembers_static", "getattr_static"})
-"""Functions of allowed modules that hand out what they read."""
+_LEAKS = frozenset(
+    "getmembers _getmembers getmembers_static getattr_static getinnerframes getouterframes trace stack".split()
+)
+"""Functions of trusted modules that hand out what they read, also when they call each other."""
 
 
 def trusted_namespaces() -> frozenset[int]:
@@ -26,8 +29,10 @@ def trusted_namespaces() -> frozenset[int]:
     return frozenset(id(vars(module)) for name, module in sys.modules.items() if name not in _NEVER_ALLOWED)
 
 
-def watch(trusted: frozenset[int], program: dict[str, Any], report: Callable[[str], None]) -> None:
-    """Install the hook for good; `program` is the namespace of the module under test.
+def watch(
+    trusted: frozenset[int], program: dict[str, Any], report: Callable[[str], None], *, tracing: bool = False
+) -> None:
+    """Install the hook for good; `program` is the namespace of the module under test, `tracing` lets coverage trace.
 
     `report(what)` is called once, in the frame that broke the rule, and must not return.
     """
@@ -41,14 +46,21 @@ def watch(trusted: frozenset[int], program: dict[str, Any], report: Callable[[st
         try:
             if event == _READS and (arguments[1] not in _CODE_NAMES or not _is_of_program(arguments[0], program)):
                 return
-            caller = sys._getframe(1)
-            if id(caller.f_globals) in trusted and caller.f_code.co_name not in _LEAKS:
+            if _is_allowed(event, sys._getframe(1), trusted, tracing=tracing):
                 return
             report(f"{event} {arguments[1]}" if event == _READS else event)
         finally:
             busy = False
 
     sys.addaudithook(hook)
+
+
+def _is_allowed(event: str, caller: FrameType, trusted: frozenset[int], *, tracing: bool) -> bool:
+    if event in _TRACERS:
+        return tracing and caller.f_globals.get("__name__", "").startswith("coverage.")
+    parent = caller.f_back
+    frames_trusted = id(caller.f_globals) in trusted and parent is not None and id(parent.f_globals) in trusted
+    return frames_trusted and caller.f_code.co_name not in _LEAKS
 
 
 def _is_of_program(thing: object, program: dict[str, Any]) -> bool:

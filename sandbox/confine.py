@@ -50,7 +50,7 @@ READABLE_PACKAGES = (
 )
 """Top-level packages a run may read, besides the standard library."""
 
-_SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
+_SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", f"{sys.base_prefix}/lib")
 _FILES = ("/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/dev/urandom", "/dev/random", "/dev/zero")
 _LAYERS = ("rlimits", "no_new_privs", "capabilities", "landlock", "seccomp")
 
@@ -80,6 +80,7 @@ class Limits:
 _REFUSED = (
     "socket connect bind listen accept accept4 sendmsg sendmmsg "
     "fork vfork execve execveat "
+    "truncate setrlimit timer_create "
     "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_getfd pidfd_send_signal "
     "ptrace process_vm_readv process_vm_writev process_madvise kcmp "
     "mount umount2 pivot_root chroot unshare setns open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr "
@@ -90,7 +91,8 @@ _REFUSED = (
     "init_module finit_module delete_module kexec_load reboot swapon swapoff acct quotactl syslog settimeofday "
     "setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid setsid setpgid"
 ).split()
-_PRETENDED = "chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat".split()
+_TIMES = "utime utimes futimesat utimensat".split()
+_PRETENDED = "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat".split()
 _NO_ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
 
 
@@ -239,11 +241,13 @@ def _build_filter() -> bytes:
 
     refuse(_REFUSED, errno.EPERM)
     refuse(_PRETENDED, 0)
+    refuse(_TIMES, errno.EPERM)  # not pretended: Path.touch takes success for "the file exists"
     refuse(_NO_ATTRIBUTES, errno.EOPNOTSUPP)
     refuse(["clone3"], errno.ENOSYS)  # libc falls back to clone, whose flags can be seen
     refuse(["clone"], errno.EPERM, seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_THREAD, 0))
     refuse(["sendto"], errno.EPERM, seccomp.Arg(4, seccomp.NE, 0))
     refuse(["prlimit64"], errno.EPERM, seccomp.Arg(0, seccomp.NE, 0))
+    refuse(["prlimit64"], errno.EPERM, seccomp.Arg(2, seccomp.NE, 0))
     refuse(["prctl"], errno.EPERM, seccomp.Arg(0, seccomp.EQ, _PR_SET_PDEATHSIG))
     for command in (8, 10, 15):  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals by way of the kernel
         refuse(["fcntl"], errno.EPERM, seccomp.Arg(1, seccomp.EQ, command))

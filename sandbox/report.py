@@ -19,9 +19,15 @@ from autotest_env.sandbox.suite import (
     TestOutcome,
     TestReport,
 )
-from autotest_env.sandbox.worker import PROGRESS, STARTED, ChildEnd
+from autotest_env.sandbox.watch import Stop
+from autotest_env.sandbox.worker import PROGRESS, STARTED, UNREPORTED, ChildEnd
 
-_STOPS = {"cpu": RunEnd.CPU_LIMIT, "wall": RunEnd.WALL_LIMIT}
+_STOPS = {
+    Stop.CPU: (RunEnd.CPU_LIMIT, "a run took more CPU time than it may"),
+    Stop.WALL: (RunEnd.WALL_LIMIT, "a run took more time than it may"),
+    Stop.THREADS: (RunEnd.TOO_MANY_THREADS, "a run started more threads than it may"),
+    Stop.DISK: (RunEnd.DISK_LIMIT, "a run wrote more files, or more into them, than it may"),
+}
 _MAX_ID_CHARS = 1000
 
 
@@ -35,7 +41,9 @@ def read_compiled(end: ChildEnd) -> CompiledSuite | RefusedSuite:
         line = header.get("line")
         return RefusedSuite(status=status, message=header["message"], line=line, text=header.get("text", ""))
     except (frames.FrameError, KeyError, ValueError) as error:
-        if end.stopped or os.WIFSIGNALED(end.status) or end.report == STARTED:
+        if os.WIFEXITED(end.status) and os.WEXITSTATUS(end.status) == UNREPORTED:
+            raise GraderFailedError("compiling the suite broke in the grader") from error
+        if end.stopped or os.WIFSIGNALED(end.status):
             return RefusedSuite(
                 status=CompileStatus.TOO_COMPLEX, message="compiling the file took too much time or memory"
             )
@@ -45,7 +53,7 @@ def read_compiled(end: ChildEnd) -> CompiledSuite | RefusedSuite:
 def read_result(end: ChildEnd) -> SuiteResult:
     """Return the facts of a run; whatever is not exactly one well-formed report gets its name instead."""
     if end.stopped:
-        return _bare(end, _STOPS[end.stopped], f"a run went over its {end.stopped} time limit")
+        return _bare(end, *_STOPS[end.stopped])
     if os.WIFSIGNALED(end.status):
         name = signal.Signals(os.WTERMSIG(end.status)).name
         return _bare(end, RunEnd.CRASHED, f"the process running the tests died by {name}")
@@ -67,7 +75,6 @@ def _parse(end: ChildEnd) -> SuiteResult:
         tests=tuple(_read_test(name, record) for name, record in tests.items()),
         detail=_text(header["detail"], MAX_MESSAGE_CHARS),
         cpu_s=end.cpu_s,
-        wall_s=end.wall_s,
         lines=frozenset(int(line) for line in lines),
     )
 
@@ -92,4 +99,4 @@ def _text(value: object, most: int) -> str:
 
 def _bare(end: ChildEnd, name: RunEnd, detail: str) -> SuiteResult:
     started = end.report.count(PROGRESS) if end.stopped else 0
-    return SuiteResult(end=name, detail=detail, started=started, cpu_s=end.cpu_s, wall_s=end.wall_s)
+    return SuiteResult(end=name, detail=detail, started=started, cpu_s=end.cpu_s)

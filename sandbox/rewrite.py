@@ -9,7 +9,7 @@ from typing import Any
 from _pytest.assertion.rewrite import rewrite_asserts
 from _pytest.config import Config
 
-from autotest_env.sandbox.suite import CompileStatus
+from autotest_env.sandbox.suite import MAX_CODE_BYTES, CompileStatus
 
 SUITE_FILE = "test_suite.py"
 """Name under which every suite is known inside a run."""
@@ -41,7 +41,10 @@ def compile_suite(source: str, config: Config) -> tuple[dict[str, Any], bytes]:
         return _syntax_error(error), b""
     except (RecursionError, MemoryError):
         return _refusal(CompileStatus.TOO_COMPLEX, "the file is nested too deeply to be compiled"), b""
-    return {"digest": digest}, marshal.dumps(code)
+    data = marshal.dumps(code)
+    if len(data) > MAX_CODE_BYTES:
+        return _refusal(CompileStatus.TOO_COMPLEX, f"compiled, the file is larger than {MAX_CODE_BYTES >> 10} KiB"), b""
+    return {"digest": digest}, data
 
 
 def _check(tree: ast.Module) -> dict[str, Any] | None:

@@ -16,16 +16,16 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from autotest_env.errors import GraderBusyError, GraderFailedError, SetupError
+from autotest_env.errors import GraderBusyError, GraderError, GraderFailedError, SetupError
 from autotest_env.sandbox.confine import Isolation, hide_from_peers
 from autotest_env.sandbox.report import read_compiled, read_result
 from autotest_env.sandbox.suite import (
-    RUN_CPU_S,
-    RUN_WALL_S,
+    IDLE_S,
+    STEP_OWN_S,
     STEP_WALL_S,
     CompiledSuite,
     Program,
@@ -33,9 +33,12 @@ from autotest_env.sandbox.suite import (
     RunJob,
     SuiteResult,
 )
-from autotest_env.sandbox.worker import ChildEnd, Grader, Worker
+from autotest_env.sandbox.watch import Stop
+from autotest_env.sandbox.worker import ChildEnd, Grader, Job, Worker
 
 _log = logging.getLogger(__name__)
+
+COMPILE_CPU_S = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class SandboxOptions:
     waiting: int = 512
     """Most submissions that may wait for a turn."""
     queue_wall_s: float = 25.0
+    step_own_s: float = STEP_OWN_S
     step_wall_s: float = STEP_WALL_S
 
 
@@ -58,53 +62,67 @@ def compile_program(module: str, source: str) -> Program:
 class Grading:
     """One submission's turn at the graders; use it from one thread."""
 
-    def __init__(self, sandbox: "Sandbox", deadline: float) -> None:
+    def __init__(self, sandbox: "Sandbox", options: SandboxOptions) -> None:
         self._sandbox = sandbox
-        self._deadline = deadline
-        self.tasks: deque[_Call] = deque()
+        self._options = options
+        self._deadline = time.monotonic() + options.step_wall_s
+        self.calls: deque[_Call] = deque()
+        self._used_s = 0.0
+        self._lock = threading.Lock()
 
     def compile(self, source: str) -> CompiledSuite | RefusedSuite:
-        """Parse, rewrite and compile a suite in a confined child; nothing of it is run. Raises GraderFailedError."""
-        blob = source.encode("utf-8", "surrogatepass")
-        call = _Call({"kind": "compile"}, (blob,), RUN_CPU_S, RUN_WALL_S, self._deadline)
-        return read_compiled(self._sandbox.submit(self, [call])[0])
+        """Parse, rewrite and compile a suite in a confined child; nothing of it is run. Raises GraderError."""
+        blobs = (source.encode("utf-8", "surrogatepass"),)
+        return read_compiled(self._make([self._job({"kind": "compile"}, blobs, COMPILE_CPU_S)])[0])
 
     def run(self, jobs: Sequence[RunJob]) -> list[SuiteResult]:
-        """Make runs, several at a time; results stand in the order of the jobs. Raises GraderFailedError.
+        """Make runs, several at a time; results stand in the order of the jobs. Raises GraderError.
 
-        A run for which the submission's time is over is not made: its end is WALL_LIMIT.
+        When the submission's own time is used up, a run is not made: its end is WALL_LIMIT.
         """
-        calls = [_call(job, self._deadline) for job in jobs]
-        return [read_result(end) for end in self._sandbox.submit(self, calls)]
+        made = []
+        for job in jobs:
+            header = {"kind": "run", "module": job.program.module, "represent": job.represent, "cover": job.cover}
+            made.append(self._job(header, (job.program.code, job.suite.code), job.cpu_s))
+        return [read_result(end) for end in self._make(made)]
 
     @property
-    def is_over(self) -> bool:
-        """Whether the submission's time has run out."""
-        return time.monotonic() >= self._deadline
+    def is_used_up(self) -> bool:
+        """Whether the submission's own time has run out."""
+        return self.left_s <= 0.0
+
+    @property
+    def left_s(self) -> float:
+        """Own time that the submission's runs may still take."""
+        return self._options.step_own_s - self._used_s
+
+    def use(self, own_s: float) -> None:
+        """Count a run's own time; called by the grader threads."""
+        with self._lock:
+            self._used_s += own_s
+
+    def _job(self, header: dict[str, Any], blobs: tuple[bytes, ...], cpu_s: float) -> Job:
+        return Job(header=header, blobs=blobs, cpu_s=cpu_s, own_s=cpu_s + IDLE_S, deadline=self._deadline)
+
+    def _make(self, jobs: Sequence[Job]) -> list[ChildEnd]:
+        return self._sandbox.submit(self, [_Call(self, job) for job in jobs])
 
 
 @dataclass(slots=True)
 class _Call:
-    """One job for any worker, and where its end will be found."""
+    """One job for any grader, and where its end will be found."""
 
-    header: dict[str, Any]
-    blobs: tuple[bytes, ...]
-    cpu_s: float
-    wall_s: float
-    deadline: float
-    """Monotonic time at which the submission's turn is over, whatever this call may take."""
+    grading: Grading
+    job: Job
     future: "Future[ChildEnd]" = field(default_factory=Future)
 
     def make(self, grader: Grader) -> ChildEnd:
-        wall_s = min(self.wall_s, self.deadline - time.monotonic())
-        if wall_s <= 0.0:
-            return ChildEnd(report=b"", stopped="wall", status=0, cpu_s=0.0, wall_s=0.0)
-        return grader.make(self.header, self.blobs, cpu_s=self.cpu_s, wall_s=wall_s)
-
-
-def _call(job: RunJob, deadline: float) -> _Call:
-    header = {"kind": "run", "module": job.program.module, "represent": job.represent, "cover": job.cover}
-    return _Call(header, (job.program.code, job.suite.code), job.cpu_s, job.wall_s, deadline)
+        left_s = self.grading.left_s
+        if left_s <= 0.0:
+            return ChildEnd(report=b"", stopped=Stop.WALL, status=0, cpu_s=0.0, own_s=0.0)
+        end = grader.make(replace(self.job, own_s=min(self.job.own_s, left_s)))
+        self.grading.use(end.own_s)
+        return end
 
 
 class Sandbox:
@@ -127,17 +145,18 @@ class Sandbox:
         """Start the fork servers and wait for them. Raises SetupError."""
         hide_from_peers()
         self._folder = Path(tempfile.mkdtemp(prefix="autotest-"))
-        graders = [Grader(self._new_worker) for _ in range(self._options.graders)]
+        graders: list[Grader] = []
         try:
+            graders.extend(Grader(self._new_worker) for _ in range(self._options.graders))
             for grader in graders:
                 grader.worker.wait_ready()
             self.layers = graders[0].worker.layers
             refuse_degraded(self.layers, self._options.isolation)
-        except SetupError:
+        except (SetupError, OSError) as error:
             for grader in graders:
                 grader.worker.close()
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise
+            raise SetupError(str(error)) from error
         for number, grader in enumerate(graders):
             thread = threading.Thread(target=self._work, args=(grader,), name=f"grader-{number}", daemon=True)
             self._threads.append(thread)
@@ -157,7 +176,7 @@ class Sandbox:
         """Wait for a turn and hold it. Raises GraderBusyError when the queue is full or too slow."""
         self._take_turn()
         try:
-            yield Grading(self, time.monotonic() + self._options.step_wall_s)
+            yield Grading(self, self._options)
         finally:
             with self._lock:
                 self._active -= 1
@@ -169,15 +188,22 @@ class Sandbox:
         return len(self._turns)
 
     def submit(self, grading: Grading, calls: Sequence["_Call"]) -> list[ChildEnd]:
-        """Have the calls of a turn made and wait for all. Raises GraderFailedError."""
+        """Have the calls of a turn made and wait for all. Raises GraderError."""
         with self._lock:
             if self._closing:
                 raise GraderFailedError("the server is stopping")
-            grading.tasks.extend(calls)
+            grading.calls.extend(calls)
             if calls and grading not in self._ready:
                 self._ready.append(grading)
             self._lock.notify_all()
-        return [call.future.result() for call in calls]
+        try:
+            return [call.future.result() for call in calls]
+        except GraderError:
+            with self._lock:  # what is still queued serves nobody any more
+                grading.calls.clear()
+                if grading in self._ready:
+                    self._ready.remove(grading)
+            raise
 
     def _take_turn(self) -> None:
         me = object()
@@ -202,7 +228,7 @@ class Sandbox:
         while (call := self._next()) is not None:
             try:
                 call.future.set_result(call.make(grader))
-            except GraderFailedError as error:
+            except GraderError as error:
                 call.future.set_exception(error)
             except Exception as error:  # noqa: BLE001 - border: a thread that died silently would hang every submission
                 _log.exception("a run failed in the grader itself")
@@ -217,14 +243,14 @@ class Sandbox:
                 self._drop_waiting()
                 return None
             grading = self._ready.popleft()
-            call = grading.tasks.popleft()
-            if grading.tasks:
+            call = grading.calls.popleft()
+            if grading.calls:
                 self._ready.append(grading)
             return call
 
     def _drop_waiting(self) -> None:
         while self._ready:
-            for call in self._ready.popleft().tasks:
+            for call in self._ready.popleft().calls:
                 call.future.set_exception(GraderFailedError("the server is stopping"))
 
     def _new_worker(self) -> Worker:

@@ -10,11 +10,16 @@ MAX_SUITE_BYTES = 64 << 10
 MAX_FUNCTIONS = 40
 MAX_CASES = 200
 MAX_MESSAGE_CHARS = 2000
+MAX_CODE_BYTES = 1 << 20
+"""Of a compiled suite."""
 RUN_CPU_S = 2.0
-"""CPU seconds of the first run; a run on a variant may take five times what that one took."""
-RUN_WALL_S = 6.0
+"""CPU seconds of the first run."""
+IDLE_S = 4.0
+"""Seconds a run may do nothing, beside its CPU time."""
+STEP_OWN_S = 16.0
+"""Seconds all runs of a submission may take together: CPU and waiting, without the time they wait for a processor."""
 STEP_WALL_S = 20.0
-"""Wall seconds for all runs of a submission."""
+"""Wall seconds after which a submission is given up, as our failure."""
 
 TestId = str
 """A pytest node id without its file: ``TestCart::test_total[3-4]``."""
@@ -57,6 +62,8 @@ class RunEnd(StrEnum):
     CRASHED = "crashed"
     """The process died by a signal that was not ours."""
     THREADS_LEFT = "threads_left"
+    TOO_MANY_THREADS = "too_many_threads"
+    DISK_LIMIT = "disk_limit"
     CPU_LIMIT = "cpu_limit"
     WALL_LIMIT = "wall_limit"
     OUT_OF_MEMORY = "out_of_memory"
@@ -97,7 +104,6 @@ class SuiteResult:
     started: int = 0
     """Where the run was stopped at a limit: how many tests had started; the last of them was running."""
     cpu_s: float = 0.0
-    wall_s: float = 0.0
     lines: frozenset[int] = frozenset()
     """1-based executed lines of the program; only where coverage was asked for."""
 
@@ -150,7 +156,6 @@ class RunJob:
     program: Program
     suite: CompiledSuite = field(repr=False)
     cpu_s: float = RUN_CPU_S
-    wall_s: float = RUN_WALL_S
     represent: bool = False
     """Fill messages and lines; for the shown code only."""
     cover: bool = False

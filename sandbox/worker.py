@@ -9,26 +9,31 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import autotest_env.errors
-from autotest_env.errors import GraderFailedError, SetupError
+from autotest_env.errors import GraderBusyError, GraderFailedError, SetupError
 from autotest_env.sandbox import folders, frames
+from autotest_env.sandbox.watch import Stop
 
 _log = logging.getLogger(__name__)
 
 MAX_REPORT_BYTES = 2 << 20
+MAX_JOB_BYTES = 8 << 20
 RUN_FOLDER = "run"
 STARTED = b"\n"
 """A child writes this when it starts on submitted text: a report missing after it is not our failure."""
+UNREPORTED = 70
+"""Exit status of a child that met an exception of our own code."""
 PROGRESS = b"."
 """Written as each test starts: so that a run stopped in mid-test tells in which."""
 
 _START_S = 60.0
-_GRACE_S = 10.0
+_REPLACE_S = 10.0
+_GRACE_S = 5.0
 _FORBIDDEN = autotest_env.errors.__file__
 """A file no run may read; each fork server tries, to prove its confinement."""
 
@@ -38,31 +43,46 @@ class WorkerDiedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What one child is to do, and what it may use for it."""
+
+    header: dict[str, Any] = field(repr=False)
+    blobs: tuple[bytes, ...] = field(repr=False)
+    cpu_s: float
+    own_s: float
+    """Wall seconds without the time the child waits for a processor."""
+    deadline: float
+    """Monotonic time after which nobody waits for it any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChildEnd:
     """How a child ended, as its fork server saw it, and the bytes it left."""
 
-    report: bytes
-    stopped: str
-    """"cpu" or "wall" when the fork server had to stop it, else empty."""
+    report: bytes = field(repr=False)
+    stopped: Stop
     status: int
     """Wait status."""
     cpu_s: float
-    wall_s: float
+    own_s: float
 
     @property
     def is_ours(self) -> bool:
-        """Whether it ended for reasons that no submission has in its power: made again once, then our failure."""
-        if self.stopped:
-            return False
-        if os.WIFSIGNALED(self.status):  # nobody inside may send signals: this one came from the machine
-            return os.WTERMSIG(self.status) == signal.SIGKILL or not self.report
-        return not self.report
+        """Whether it ended before it came to anything submitted: that is our failure."""
+        return not self.report and self.stopped is Stop.NO
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether the machine killed it; nobody inside may send signals, but memory may have run out."""
+        killed = os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
+        return killed and self.stopped is Stop.NO
 
 
 class Worker:
     """A running fork server. Not thread-safe: it belongs to one thread."""
 
     def __init__(self, folder: Path) -> None:
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(mode=0o700)
         self._folder = folder
         ours, theirs = socket.socketpair()
@@ -84,43 +104,47 @@ class Worker:
         """Process id of the fork server."""
         return self._process.pid
 
-    def wait_ready(self) -> None:
+    def wait_ready(self, within_s: float = _START_S) -> None:
         """Wait until the fork server has proved its layers. Raises SetupError."""
         try:
-            self.layers = self._answer(time.monotonic() + _START_S)["layers"]
+            self.layers = self._answer(time.monotonic() + within_s)["layers"]
         except WorkerDiedError as error:
             self.close()
             raise SetupError(f"a fork server did not start: {error}; its own words are on standard error") from error
 
-    def make(self, header: dict[str, Any], blobs: Sequence[bytes], *, cpu_s: float, wall_s: float) -> ChildEnd:
+    def make(self, job: Job) -> ChildEnd:
         """Have one child do one job. Raises WorkerDiedError; the worker is then of no more use."""
         job_out, job_in = os.pipe()
         report_out, report_in = os.pipe()
-        deadline = time.monotonic() + wall_s + _GRACE_S
+        late_s = max(0.0, job.deadline - time.monotonic())
+        deadline = time.monotonic() + late_s + _GRACE_S
         try:
             try:
-                request = json.dumps({"cpu_s": cpu_s, "wall_s": wall_s}).encode()
+                request = json.dumps({"cpu_s": job.cpu_s, "own_s": job.own_s, "late_s": late_s}).encode()
                 socket.send_fds(self._control, [request], [job_out, report_in])
             except OSError as error:
                 raise WorkerDiedError("it does not take jobs") from error
             finally:
                 os.close(job_out)
                 os.close(report_in)
-            report = _exchange(job_in, frames.pack(header, blobs), report_out, deadline)
+            report = _exchange(job_in, frames.pack(job.header, job.blobs), report_out, deadline)
         finally:
             os.close(report_out)
         answer = self._answer(deadline)
-        return ChildEnd(report=report, **answer)
+        return ChildEnd(report=report, **{**answer, "stopped": Stop(answer["stopped"])})
 
     def close(self) -> None:
         """Stop the fork server and whatever it runs, and remove its folder."""
         self._control.close()
         try:
-            self._process.wait(_GRACE_S / 2)
+            self._process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        folders.remove(self._folder)  # where it died before it could do so itself
+        try:
+            folders.remove(self._folder)  # where it died before it could do so itself
+        except OSError as error:  # its orphan is still writing; the sandbox removes everything at its end
+            _log.warning("a folder of a dead fork server is still in use: %s", error.strerror)
 
     def _answer(self, deadline: float) -> Any:
         while b"\n" not in self._unread:
@@ -144,26 +168,30 @@ class Grader:
         self._new_worker = new_worker
         self.worker = new_worker()
 
-    def make(self, header: dict[str, Any], blobs: Sequence[bytes], *, cpu_s: float, wall_s: float) -> ChildEnd:
-        """Make one job, once more if we broke. Raises GraderFailedError when that breaks too."""
+    def make(self, job: Job) -> ChildEnd:
+        """Make one job, once more if we broke. Raises GraderBusyError when it is late, GraderFailedError otherwise."""
         for attempt in ("first", "last"):
+            if time.monotonic() >= job.deadline:
+                raise GraderBusyError("the graders are too busy to judge this in time; send it again later")
             try:
-                end = self.worker.make(header, blobs, cpu_s=cpu_s, wall_s=wall_s)
+                end = self.worker.make(job)
             except WorkerDiedError as error:
                 _log.warning("fork server %d died on the %s attempt: %s", self.worker.pid, attempt, error)
                 self._replace()
-            else:
-                if not end.is_ours:
-                    return end
-                _log.warning("a child failed on the %s attempt, wait status %d", attempt, end.status)
+                continue
+            if end.stopped is Stop.LATE:
+                raise GraderBusyError("the graders are too busy to judge this in time; send it again later")
+            if not end.is_ours and (attempt == "last" or not end.is_killed):
+                return end
+            _log.warning("a child failed on the %s attempt, wait status %d", attempt, end.status)
         raise GraderFailedError("a run broke in the grader, twice; send it again later")
 
     def _replace(self) -> None:
         self.worker.close()
-        self.worker = self._new_worker()
         try:
-            self.worker.wait_ready()
-        except SetupError as error:
+            self.worker = self._new_worker()
+            self.worker.wait_ready(_REPLACE_S)
+        except (SetupError, OSError) as error:
             raise GraderFailedError("a grader died and could not be replaced") from error
 
 

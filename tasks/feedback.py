@@ -21,6 +21,8 @@ _SENTENCES = {
     RunEnd.EXITED: "The suite left its process before the tests were over.",
     RunEnd.CRASHED: "The suite crashed the process it ran in.",
     RunEnd.THREADS_LEFT: "Threads of the suite were still running at its end; join them.",
+    RunEnd.TOO_MANY_THREADS: "The suite started more threads than a run may.",
+    RunEnd.DISK_LIMIT: "The suite wrote more files, or more into them, than a run may.",
     RunEnd.CPU_LIMIT: "The suite used more CPU time than a run may.",
     RunEnd.WALL_LIMIT: "The suite took more time than a run or a submission may.",
     RunEnd.OUT_OF_MEMORY: "The suite used more memory than a run may.",

@@ -3,7 +3,7 @@
 Pure: no processes, no clock. The unit is the test function, all its parameter sets together.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from autotest_env.sandbox.suite import FunctionId, RunEnd, SuiteResult, TestId, TestOutcome
@@ -24,12 +24,21 @@ DISTRUSTED = (
 )
 """Ends that void a submission wherever they are seen, except on the null program, which may drive a suite anywhere."""
 
+LIMITS = (
+    RunEnd.CPU_LIMIT,
+    RunEnd.WALL_LIMIT,
+    RunEnd.OUT_OF_MEMORY,
+    RunEnd.DISK_LIMIT,
+    RunEnd.TOO_MANY_THREADS,
+)
+"""Ends that void a submission when they are seen on correct code: too costly is no false alarm."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BugRuns:
     """The runs of one bug: the bug in two renderings, and its siblings."""
 
-    bug: str
+    bug: str = field(repr=False)
     renderings: tuple[SuiteResult, ...]
     siblings: tuple[SuiteResult, ...]
 
@@ -46,7 +55,7 @@ class Evidence:
     bugs: tuple[BugRuns, ...] = ()
     bug_count: int = 0
     out_of_time: bool = False
-    """The submission's wall time ended before its runs did."""
+    """The submission's own time ended before its runs did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +102,9 @@ def failure(evidence: Evidence) -> RunEnd | None:
     if evidence.out_of_time:
         return RunEnd.WALL_LIMIT
     variants = chain.from_iterable((*runs.renderings, *runs.siblings) for runs in evidence.bugs)
-    for result in (*evidence.reference, *evidence.decoys, *variants):
-        if result.end in DISTRUSTED:
-            return result.end
-    return None
+    ends = [result.end for result in (*evidence.reference, *evidence.decoys) if result.end in (*DISTRUSTED, *LIMITS)]
+    ends += [result.end for result in variants if result.end in DISTRUSTED]
+    return ends[0] if ends else None
 
 
 def judge(evidence: Evidence) -> Verdicts:

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from autotest_env.mutation.rendering import catalogue
 from autotest_env.sandbox.run import Grading
@@ -14,7 +14,7 @@ from autotest_env.tasks.unit_test_writer.generate import Secret
 DECOYS = 5
 SIBLINGS = 3
 TIME_FACTOR = 5
-"""A run on a variant may take this many times the CPU time of the first run on the reference."""
+"""A run on a variant may take this many times the CPU time of the slowest run on correct code."""
 _LEAST_CPU_S = 0.5
 """Below this, what a run costs is mostly the process itself."""
 
@@ -23,9 +23,9 @@ _LEAST_CPU_S = 0.5
 class Draw:
     """Which renderings a submission meets: of the reference, of each bug (two), of each sibling."""
 
-    decoys: tuple[int, ...]
-    bugs: Mapping[str, tuple[int, int]]
-    siblings: Mapping[str, tuple[int, ...]]
+    decoys: tuple[int, ...] = field(repr=False)
+    bugs: Mapping[str, tuple[int, int]] = field(repr=False)
+    siblings: Mapping[str, tuple[int, ...]] = field(repr=False)
 
 
 def draw(bugs: tuple[str, ...], rng: random.Random) -> Draw:
@@ -55,49 +55,55 @@ def collect(secret: Secret, suite: CompiledSuite, grading: Grading, texts: Texts
         ]
     )
     evidence = Evidence(reference=(first,), shown=shown, bug_count=len(secret.bugs))
-    if failure(evidence) is not None or not judge(evidence).valid:
-        return evidence
-    runs = _Runs(suite, grading, rng, cpu_s=_variant_cpu_s(first))
-    evidence = _first_look(evidence, drawn, runs, texts)
-    if failure(evidence) is None and judge(evidence).asserting:
-        evidence = _closer_look(evidence, drawn, runs, texts)
-    return replace(evidence, out_of_time=grading.is_over)
+    runs = _Runs(suite, grading, rng)
+    for look in (_decoys, _bugs, _siblings):
+        if _is_decided(evidence):
+            break
+        evidence = look(evidence, drawn, runs, texts)
+    return replace(evidence, out_of_time=grading.is_used_up)
 
 
-def _first_look(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
-    """Null program, all decoys, each bug once."""
+def _is_decided(evidence: Evidence) -> bool:
+    """Whether no further run can change the score."""
+    verdicts = judge(evidence)
+    return failure(evidence) is not None or not (verdicts.valid if evidence.null is None else verdicts.asserting)
+
+
+def _decoys(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
+    """The null program and the reference in other renderings."""
     wanted: dict[Hashable, Program] = {"null": texts.null}
     wanted |= {("decoy", number): texts.rendered({}, number) for number in drawn.decoys}
-    wanted |= {("bug", bug): texts.rendered({bug: 1}, first) for bug, (first, _) in drawn.bugs.items()}
-    results = runs.make(wanted)
-    return replace(
-        evidence,
-        null=results["null"],
-        decoys=tuple(results["decoy", number] for number in drawn.decoys),
-        bugs=tuple(BugRuns(bug=bug, renderings=(results["bug", bug],), siblings=()) for bug in drawn.bugs),
-    )
+    results = runs.make(wanted, TIME_FACTOR * RUN_CPU_S)
+    return replace(evidence, null=results["null"], decoys=tuple(results["decoy", number] for number in drawn.decoys))
 
 
-def _closer_look(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
-    """For each bug that an asserting test noticed: its other rendering and its siblings; then the reference again."""
+def _bugs(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
+    """Each bug in one rendering."""
+    wanted: dict[Hashable, Program] = {bug: texts.rendered({bug: 1}, first) for bug, (first, _) in drawn.bugs.items()}
+    results = runs.make(wanted, _variant_cpu_s(evidence))
+    bugs = tuple(BugRuns(bug=bug, renderings=(results[bug],), siblings=()) for bug in drawn.bugs)
+    return replace(evidence, bugs=bugs)
+
+
+def _siblings(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
+    """For each bug that an asserting test noticed: its other rendering and its siblings; the reference last."""
     first, asserting = evidence.reference[0], judge(evidence).asserting
+    noticed = [each.bug for each in evidence.bugs if asserting & failing(each.renderings[0], first)]
     wanted: dict[Hashable, Program] = {}
-    for noticed in evidence.bugs:
-        if asserting & failing(noticed.renderings[0], first):
-            bug = noticed.bug
-            wanted["bug", bug] = texts.rendered({bug: 1}, drawn.bugs[bug][1])
-            for number, rendering in enumerate(drawn.siblings[bug]):
-                wanted["sibling", bug, number] = texts.rendered({bug: 2 + number}, rendering)
-    results = runs.make(wanted, last=texts.reference)
+    for bug in noticed:
+        wanted["bug", bug] = texts.rendered({bug: 1}, drawn.bugs[bug][1])
+        for number, rendering in enumerate(drawn.siblings[bug]):
+            wanted["sibling", bug, number] = texts.rendered({bug: 2 + number}, rendering)
+    results = runs.make(wanted, _variant_cpu_s(evidence), last=texts.reference)
     bugs = tuple(
         replace(
-            runs_of,
-            renderings=(*runs_of.renderings, results["bug", runs_of.bug]),
-            siblings=tuple(results["sibling", runs_of.bug, number] for number in range(SIBLINGS)),
+            each,
+            renderings=(*each.renderings, results["bug", each.bug]),
+            siblings=tuple(results["sibling", each.bug, number] for number in range(SIBLINGS)),
         )
-        if ("bug", runs_of.bug) in results
-        else runs_of
-        for runs_of in evidence.bugs
+        if each.bug in noticed
+        else each
+        for each in evidence.bugs
     )
     return replace(evidence, bugs=bugs, reference=(first, results["last"]))
 
@@ -109,18 +115,20 @@ class _Runs:
     suite: CompiledSuite
     grading: Grading
     rng: random.Random
-    cpu_s: float
 
-    def make(self, wanted: Mapping[Hashable, Program], last: Program | None = None) -> dict[Hashable, SuiteResult]:
+    def make(
+        self, wanted: Mapping[Hashable, Program], cpu_s: float, last: Program | None = None
+    ) -> dict[Hashable, SuiteResult]:
         order = list(wanted)
         self.rng.shuffle(order)
-        programs = [wanted[name] for name in order]
+        jobs = [RunJob(program=wanted[name], suite=self.suite, cpu_s=cpu_s) for name in order]
         if last is not None:
             order.append("last")
-            programs.append(last)
-        jobs = [RunJob(program=program, suite=self.suite, cpu_s=self.cpu_s) for program in programs]
+            jobs.append(RunJob(program=last, suite=self.suite, cpu_s=TIME_FACTOR * RUN_CPU_S))
         return dict(zip(order, self.grading.run(jobs), strict=True))
 
 
-def _variant_cpu_s(first: SuiteResult) -> float:
-    return min(max(TIME_FACTOR * first.cpu_s, _LEAST_CPU_S), TIME_FACTOR * RUN_CPU_S)
+def _variant_cpu_s(evidence: Evidence) -> float:
+    """Time out a variant at a multiple of what the slowest run on correct code took: renderings differ in cost."""
+    slowest = max(result.cpu_s for result in (*evidence.reference, *evidence.decoys))
+    return min(max(TIME_FACTOR * slowest, _LEAST_CPU_S), TIME_FACTOR * RUN_CPU_S)

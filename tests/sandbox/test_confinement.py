@@ -44,6 +44,9 @@ REFUSALS = {
     "a namespace": "import ctypes\nif ctypes.CDLL(None).unshare(0x10000000): raise OSError",
     "tracing the parent": "import ctypes, os\nif ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0): raise OSError",
     "outliving the parent": "import ctypes\nif ctypes.CDLL(None).prctl(1, 0, 0, 0, 0): raise OSError",
+    "a lower limit, to be killed": "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (0, 0))",
+    "truncating by path": f"import os\nos.truncate({OWN_FILE!r}, 0)",
+    "truncating a library": "import os\nos.truncate(os.__file__, 0)",
     "raising the limits": "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (99, 99))",
 }
 
@@ -58,14 +61,14 @@ def test_an_attack_is_refused_by_the_system(run: Run, attack: str) -> None:
     assert test.message.startswith(("PermissionError", "OSError", "ValueError: not allowed to raise")), test
 
 
-def test_modes_and_times_of_files_cannot_carry_a_message(run: Run) -> None:
+def test_modes_owners_and_times_of_files_cannot_carry_a_message(run: Run) -> None:
     library = Path(os.__file__)
     before = library.stat()
-    source = (
-        f"import os\ndef test_it():\n    os.utime({str(library)!r}, (1, 1))\n    os.chmod({str(library)!r}, 0o600)\n"
-    )
-    run(source)
-    assert (library.stat().st_mtime, library.stat().st_mode) == (before.st_mtime, before.st_mode)
+    tries = ("os.utime({0!r}, (1, 1))", "os.chmod({0!r}, 0o600)", "os.chown({0!r}, 1, 1)")
+    for attempt in tries:
+        run(f"import os\ndef test_it(): {attempt.format(str(library))}")
+    after = library.stat()
+    assert (after.st_mtime, after.st_mode, after.st_uid) == (before.st_mtime, before.st_mode, before.st_uid)
 
 
 def test_all_layers_are_on_where_the_tests_run(sandbox: Sandbox) -> None:

@@ -41,6 +41,20 @@ ENDS = {
         "import threading, time\nthreading.Thread(target=time.sleep, args=(9,)).start()\ndef test_it(): pass",
         RunEnd.THREADS_LEFT,
     ),
+    "many threads": (
+        "import threading, time\ndef test_it():\n    threading.stack_size(65536)\n"
+        "    for _ in range(100): threading.Thread(target=time.sleep, args=(2,)).start()\n    time.sleep(1)",
+        RunEnd.TOO_MANY_THREADS,
+    ),
+    "many files": (
+        "def test_it(tmp_path):\n    for i in range(10**6): (tmp_path / str(i)).touch()",
+        RunEnd.DISK_LIMIT,
+    ),
+    "many folders": ("import os\ndef test_it():\n    for i in range(10**6): os.mkdir(str(i))", RunEnd.DISK_LIMIT),
+    "many megabytes": (
+        "def test_it(tmp_path):\n    for i in range(1000): (tmp_path / str(i)).write_bytes(b'x' * (15 << 20))",
+        RunEnd.DISK_LIMIT,
+    ),
     "endless loop": ("def test_it():\n    while True: pass", RunEnd.CPU_LIMIT),
     "sleep": ("import time\ndef test_it(): time.sleep(60)", RunEnd.WALL_LIMIT),
     "memory at import": ("x = bytearray(5 << 30)\ndef test_it(): pass", RunEnd.OUT_OF_MEMORY),
@@ -63,6 +77,28 @@ ENDS = {
     "code of the program": ("import adder\ndef test_it(): assert adder.add.__code__", RunEnd.UNTRUSTED),
     "frame of the program": (
         "import adder\ndef test_it():\n    try: adder.add(-1, 0)\n    except ValueError as e: e.__traceback__.tb_next.tb_frame.f_code",
+        RunEnd.UNTRUSTED,
+    ),
+    "thread tracer": (
+        "import threading\ndef test_it():\n    threading.settrace(lambda *a: None)\n"
+        "    t = threading.Thread(target=int); t.start(); t.join()",
+        RunEnd.UNTRUSTED,
+    ),
+    "tracer by coverage": (
+        "import coverage\ndef test_it(): coverage.Coverage(data_file=None).start()",
+        RunEnd.UNTRUSTED,
+    ),
+    "code by update_wrapper": (
+        "import adder, functools\ndef test_it(): functools.update_wrapper(lambda: 0, adder.add, assigned=('__code__',))",
+        RunEnd.UNTRUSTED,
+    ),
+    "frames by walk_tb": (
+        "import adder, traceback\ndef test_it():\n    try: adder.add(-1, 0)\n"
+        "    except ValueError as e: list(traceback.walk_tb(e.__traceback__))",
+        RunEnd.UNTRUSTED,
+    ),
+    "frames by getinnerframes": (
+        "import adder, inspect\ndef test_it():\n    try: adder.add(-1, 0)\n    except ValueError: inspect.trace()",
         RunEnd.UNTRUSTED,
     ),
     "tracer": ("import sys\ndef test_it(): sys.settrace(lambda *a: None)", RunEnd.UNTRUSTED),
@@ -100,7 +136,6 @@ HARMLESS = {
     "5 GB in a test": "def test_it(): bytearray(5 << 30)",
     "100 MB of output": "def test_it(): print('x' * 100_000_000)",
     "recursion": "def test_it():\n    def f(): f()\n    f()",
-    "many files": "def test_it(tmp_path):\n    for i in range(10**5): (tmp_path / str(i)).touch()",
     "deep folders": "import os\ndef test_it():\n    for _ in range(2000):\n        os.mkdir('d')\n        os.chdir('d')",
     "closed folder": "import os\ndef test_it():\n    os.makedirs('a/b/c')\n    os.mkdir('d', 0)",
     "a file over the limit": "def test_it():\n    with open('big', 'wb') as f:\n        for _ in range(99): f.write(b'x' * (1 << 20))",
@@ -118,6 +153,14 @@ def test_what_is_merely_excessive_stays_inside_its_test(run: Run, way: str) -> N
     assert run("import os\ndef test_it(): assert os.listdir('.') == []").tests[0].outcome == "passed"
 
 
+def nested_finally(depth: int) -> str:
+    """Each level doubles the code: Python compiles a finally twice."""
+    lines = ["def test_it():"]
+    for level in range(1, depth + 1):
+        lines += [" " * level + "try: pass", " " * level + "finally:"]
+    return "\n".join([*lines, " " * (depth + 1) + "assert 1 == 1"])
+
+
 REFUSED = {
     "empty": ("", CompileStatus.EMPTY, None),
     "comments": ("# nothing\n\n# here\n", CompileStatus.EMPTY, None),
@@ -126,6 +169,7 @@ REFUSED = {
     "NUL": ("x = '\0'", CompileStatus.SYNTAX_ERROR, None),
     "return outside": ("x = 1\nreturn x", CompileStatus.SYNTAX_ERROR, 2),
     "pytest_plugins": ("pytest_plugins = ['x']", CompileStatus.PLUGINS, None),
+    "huge code": (nested_finally(16), CompileStatus.TOO_COMPLEX, None),
     "deep nesting": ("x = " + "-" * 60000 + "1", CompileStatus.TOO_COMPLEX, None),
 }
 

@@ -25,7 +25,7 @@ SLOW = "import time\ndef test_it(): time.sleep(1.5)"
 @pytest.fixture
 def box() -> Iterator[Sandbox]:
     """A sandbox with one grader, whose queue can be filled."""
-    made = Sandbox(SandboxOptions(graders=1, waiting=2, queue_wall_s=1.0, step_wall_s=4.0))
+    made = Sandbox(SandboxOptions(graders=1, waiting=2, queue_wall_s=1.0, step_own_s=4.0))
     made.start()
     yield made
     made.close()
@@ -128,6 +128,27 @@ def test_a_submission_out_of_time_gets_no_more_runs(box: Sandbox, program: Progr
     ends = [result.end for result in grade(box, program, SLOW, count=5)]
     assert ends[:2] == [RunEnd.COMPLETED] * 2
     assert ends[3:] == [RunEnd.WALL_LIMIT] * 2
+
+
+def test_a_submission_that_a_busy_machine_makes_late_is_our_failure(program: Program) -> None:
+    box = Sandbox(SandboxOptions(graders=1, step_wall_s=1.0))
+    box.start()
+    with pytest.raises(GraderBusyError, match="too busy"):
+        grade(box, program, SLOW, count=2)
+    box.close()
+
+
+def test_waiting_for_a_processor_does_not_make_a_suite_late(box: Sandbox, program: Program) -> None:
+    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    try:
+        busy = "import time\ndef test_it():\n    end = time.process_time() + 1.2\n    while time.process_time() < end: pass"
+        (result,) = grade(box, program, busy)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+    assert result.end is RunEnd.COMPLETED
+    assert 1.2 <= result.cpu_s < 2.0
 
 
 def test_closing_ends_waiting_submissions_and_leaves_nothing(

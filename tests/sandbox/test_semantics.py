@@ -27,6 +27,11 @@ STYLES = {
     "monkeypatch": "import adder\ndef test_it(monkeypatch):\n    monkeypatch.setenv('A', '1')\n"
     "    monkeypatch.setattr(adder, 'add', lambda *a: 9)\n    assert adder.add(1, 2) == 9",
     "tmp_path": "def test_it(tmp_path):\n    (tmp_path / 'a').write_text('x')\n    assert (tmp_path / 'a').read_text() == 'x'",
+    "touch": "def test_it(tmp_path):\n    (tmp_path / 'a').touch()\n    assert (tmp_path / 'a').exists()",
+    "copy": "import shutil\ndef test_it(tmp_path):\n    (tmp_path / 'a').write_text('x')\n    shutil.copy(tmp_path / 'a', tmp_path / 'b')\n"
+    "    assert (tmp_path / 'b').read_text() == 'x'",
+    "hypothesis that fails": "from hypothesis import given, strategies as st\nimport pytest, adder\n@given(st.integers(0))\n"
+    "def check(a): assert adder.add(a, 1) < 5\ndef test_it():\n    with pytest.raises(AssertionError): check()",
     "capsys": "def test_it(capsys):\n    print('x')\n    assert capsys.readouterr().out == 'x\\n'",
     "capfd": "import os\ndef test_it(capfd):\n    os.write(1, b'x')\n    assert capfd.readouterr().out == 'x'",
     "caplog": "import logging\ndef test_it(caplog):\n    logging.getLogger('a').warning('x')\n    assert 'x' in caplog.text",
