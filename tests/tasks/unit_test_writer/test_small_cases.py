@@ -1,6 +1,7 @@
 """What single submissions are worth: the small cases that must come out right."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -90,6 +91,15 @@ def test_hollow_suites_stay_at_the_floor(judge: Judge, case: str) -> None:
 
 def test_the_oracle_suite_earns_exactly_1(judge: Judge, program: ProgramSource) -> None:
     check(judge(program.oracle_suite), "judged", 1.0, alarms=0, caught=3)
+
+
+def test_an_honest_suite_that_works_hard_is_judged_like_any_other(judge: Judge, program: ProgramSource) -> None:
+    """Renderings differ in what they cost, and other submissions take processor time: neither is a false alarm."""
+    hard = "def test_many_lines():\n    assert calculate_order_total([(1.0, 1)] * 300_000, 0, 0) == 300_000.0\n"
+    with ThreadPoolExecutor() as pool:
+        judgements = list(pool.map(judge, [f"{program.oracle_suite}\n\n{hard}"] * 3))
+    for judgement in judgements:
+        check(judgement, "judged", 1.0, alarms=0, caught=3)
 
 
 def test_one_exact_test_and_one_wrong_expectation(judge: Judge, task: Task, program: ProgramSource) -> None:
