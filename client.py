@@ -4,7 +4,7 @@
         task = env.reset(task_id="unit_test_writer", seed=42)
         result = env.step(test_code="def test_it(): ...")
 
-Neither asks which class an action is of: anything with the right fields, or a mapping, will do.
+Neither asks which class an action is of: anything with the right fields, a mapping, or the test file as a string.
 """
 
 import os
@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 if find_spec("autotest_env") is None:
     raise SystemExit("autotest-env is not installed in this Python; in its folder run: python -m pip install -e .")
@@ -25,13 +26,15 @@ import requests
 from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
 
-from autotest_env.errors import AutotestError, CallerError, GraderError, InvalidRequestError
+from autotest_env.errors import AutotestError, CallerError, GraderError, InvalidRequestError, NoEpisodeError
 from autotest_env.models import TestAction, TestObservation, TestState
 
 DEFAULT_URL = "http://127.0.0.1:7860"
 URL_VARIABLE = "AUTOTEST_URL"
 
 _ACTION_FIELDS = ("action_type", "test_code", "notes")
+_TELLING_FIELDS = frozenset({"action_type", "test_code", "action"})
+"""One of these makes a mapping an action; without any it would be judged as an empty suite."""
 _PROXY_FAULTS = frozenset({502, 504})
 _LONGEST_PAUSE_S = 30.0
 
@@ -70,14 +73,14 @@ class Graded:
 
 
 class AutoTestEnvClient:
-    """One episode at a time over HTTP; not for use by several threads at once (`grade_many` takes care of its own).
+    """One episode of its own at a time over HTTP; not for several threads at once (`grade_many` takes care of its own).
 
     A lost connection and a busy server are tried again, `Retry-After` honoured, under the same request id, so that no
     reward is lost and nothing is judged twice. Errors of the server are raised as the classes of `errors`.
     """
 
     def __init__(self, base_url: str | None = None, *, timeout_s: float = 75.0, tries: int = 5) -> None:
-        self.base_url = (base_url or os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+        self.base_url = _checked_url(base_url or os.environ.get(URL_VARIABLE) or DEFAULT_URL)
         self.episode_id: str | None = None
         self._timeout_s = timeout_s
         self._tries = tries
@@ -104,21 +107,26 @@ class AutoTestEnvClient:
 
     def reset(self, **parameters: Any) -> StepResult[TestObservation]:
         """Open an episode: `task_id`, `seed`, `split`, `index`, `difficulty`, `max_attempts`, `episode_id`."""
+        if parameters.get("episode_id") is None:  # without an id it would share the address's episode with others
+            parameters["episode_id"] = uuid.uuid4().hex
         reply = self._call("POST", "/reset", {"request_id": uuid.uuid4().hex, **parameters})
         self.episode_id = reply["episode_id"]
         return _step_result(reply)
 
     def step(self, action: object = None, **fields: Any) -> StepResult[TestObservation]:
-        """Take one step: an action, or its fields such as `test_code=...`."""
-        body = {**({} if action is None else _action_fields(action)), **fields}
-        return _step_result(self._call("POST", "/step", {"request_id": uuid.uuid4().hex, **self._episode(), **body}))
+        """Take one step: an action, or its fields such as `test_code=...`. Raises TypeError for anything else."""
+        body = _action_fields(fields if action is None else action)
+        call = {"request_id": uuid.uuid4().hex, "episode_id": self.episode_id, **body, **fields}
+        return _step_result(self._call("POST", "/step", _of_episode(call)))
 
     def state(self) -> TestState:
         """Look at the episode."""
-        return TestState.model_validate(self._call("GET", "/state", self._episode()))
+        return TestState.model_validate(self._call("GET", "/state", _of_episode({"episode_id": self.episode_id})))
 
     def grade_many(self, items: Iterable[Mapping[str, Any]], concurrency: int = 8) -> list[Graded]:
         """Grade each item, reset parameters with a `test_code`, in an episode of one attempt; in the order given."""
+        if concurrency < 1:
+            raise ValueError(f"concurrency must be at least 1, not {concurrency}")
         free: SimpleQueue[AutoTestEnvClient] = SimpleQueue()
         clients = [
             AutoTestEnvClient(self.base_url, timeout_s=self._timeout_s, tries=self._tries) for _ in range(concurrency)
@@ -139,9 +147,6 @@ class AutoTestEnvClient:
         finally:
             for client in clients:
                 client.close()
-
-    def _episode(self) -> dict[str, str]:
-        return {} if self.episode_id is None else {"episode_id": self.episode_id}
 
     def _call(self, method: str, path: str, data: Mapping[str, Any]) -> dict[str, Any]:
         error: AutotestError = UnreachableError(f"no try was made; tries is {self._tries}")
@@ -208,10 +213,36 @@ def _pause_s(error: AutotestError, number: int) -> float:
     return min(wanted, _LONGEST_PAUSE_S)
 
 
+def _of_episode(call: dict[str, Any]) -> dict[str, Any]:
+    if call["episode_id"] is None:
+        raise NoEpisodeError("no episode yet; call reset first")
+    return call
+
+
 def _action_fields(action: object) -> dict[str, Any]:
+    if isinstance(action, str):
+        return {"test_code": action}
     if isinstance(action, Mapping):
-        return dict(action)
-    return {name: getattr(action, name) for name in _ACTION_FIELDS if hasattr(action, name)}
+        fields = dict(action)
+    else:
+        fields = {name: getattr(action, name) for name in _ACTION_FIELDS if hasattr(action, name)}
+    if not _TELLING_FIELDS & fields.keys():
+        raise TypeError(
+            "an action is a TestAction, a mapping or an object with test_code or action_type, or the test file as a "
+            f"string; this {type(action).__name__} has neither"
+        )
+    return fields
+
+
+def _checked_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError("base_url must be an http address such as http://127.0.0.1:7860")
+    return text.rstrip("/")
 
 
 def _step_result(payload: Mapping[str, Any]) -> StepResult[TestObservation]:

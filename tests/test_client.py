@@ -17,6 +17,7 @@ from autotest_env.errors import (
     GraderBusyError,
     InvalidRequestError,
     InvalidValueError,
+    NoEpisodeError,
     UnknownEpisodeError,
     UnknownTaskError,
 )
@@ -95,6 +96,39 @@ def test_two_clients_behind_one_address_do_not_mix_up_their_episodes(client, scr
         other.reset(seed=2)
         assert client.step(test_code="score=0.5").observation.task_id.endswith("/1")
         assert client.state().seed == 1
+
+
+def test_a_string_is_the_test_file(client):
+    client.reset(seed=1)
+    assert client.step("score=0.5").reward == 0.5
+
+
+@pytest.mark.parametrize("action", [5, b"score=0.5", SimpleNamespace(code="score=0.5"), {}, {"notes": "x"}, None])
+def test_what_is_no_action_is_a_type_error_and_nothing_is_sent(client, action):
+    client.reset(seed=1)
+    with pytest.raises(TypeError, match="an action is a TestAction"):
+        client.step(action)
+    assert client.state().step_count == 0
+
+
+def test_before_a_reset_there_is_no_episode_not_even_somebody_elses(client, scripted_server):
+    requests.post(f"{scripted_server.url}/reset", json={"seed": 1}, timeout=30).raise_for_status()
+    for look in (client.state, lambda: client.step("score=0.5")):
+        with pytest.raises(NoEpisodeError, match="call reset first"):
+            look()
+
+
+def test_a_reset_of_the_client_leaves_the_addresss_latest_episode_alone(client, scripted_server):
+    plain = requests.post(f"{scripted_server.url}/reset", json={"seed": 1}, timeout=30).json()
+    client.reset(seed=2)
+    state = requests.get(f"{scripted_server.url}/state", timeout=30).json()
+    assert state["episode_id"] == plain["episode_id"]
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ws://127.0.0.1:7860", "http://", "http://host:port"])
+def test_an_address_that_is_none_is_refused_at_once(url):
+    with pytest.raises(ValueError, match="must be an http address"):
+        AutoTestEnvClient(url)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +220,11 @@ def test_many_are_graded_in_order_and_what_was_not_judged_has_no_score(scripted_
     assert all(entry.result.done for entry in graded[:8])
 
 
+def test_nobody_cannot_grade_many(client):
+    with pytest.raises(ValueError, match="concurrency must be at least 1"):
+        client.grade_many([], concurrency=0)
+
+
 def test_openenvs_client_plays_async(scripted_server):
     async def play():
         async with AutotestEnv(base_url=scripted_server.url) as env:
@@ -206,6 +245,15 @@ def test_openenvs_client_plays_sync_and_goes_on_after_a_refusal(scripted_server)
             env.reset(seed="x")
         assert env.step(SimpleNamespace(test_code="score=0.5")).reward == 0.5
         assert env.state().seed == 42
+
+
+def test_openenvs_client_takes_a_string_and_refuses_what_is_no_action(scripted_server):
+    with AutotestEnv(base_url=scripted_server.url).sync() as env:
+        env.reset(seed=42)
+        assert env.step("score=0.5").reward == 0.5
+        with pytest.raises(TypeError, match="an action is a TestAction"):
+            env.step(5)
+        assert env.state().step_count == 1
 
 
 def test_openenvs_generic_client_plays(scripted_server):
