@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from autotest_env.sandbox import confine, folders, frames, rewrite, session
+from autotest_env.sandbox import confine, folders, frames, imports, rewrite, session
 from autotest_env.sandbox.child import Tools, do_job
 from autotest_env.sandbox.watch import Allowance, Stop, Watch
 from autotest_env.sandbox.worker import RUN_FOLDER
@@ -81,6 +81,7 @@ def _prepare(run_folder: Path) -> session.Prepared:
     tempfile.tempdir = str(run_folder)
     prepared = session.prepare(run_folder)
     _warm_up(prepared)
+    imports.restrict()
     gc.collect()
     gc.freeze()
     return prepared

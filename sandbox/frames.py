@@ -19,8 +19,8 @@ class FrameError(ValueError):
 
 
 def pack(header: dict[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
-    """Return one message."""
-    head = json.dumps({**header, "sizes": [len(blob) for blob in blobs]}).encode()
+    """Return one message. Text in the header must be encodable as UTF-8."""
+    head = json.dumps({**header, "sizes": [len(blob) for blob in blobs]}, ensure_ascii=False).encode()
     return b"".join((_LENGTH.pack(len(head)), head, *blobs))
 
 

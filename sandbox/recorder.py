@@ -60,6 +60,12 @@ class Recorder:
         self._program = modules.program
         self._represent = represent
 
+    def interrupt(self) -> None:
+        """The run ended inside the test that was recorded last: that test did not pass."""
+        if self._facts.tests:
+            record = self._facts.tests[next(reversed(self._facts.tests))]
+            record["outcome"] = TestOutcome.ERROR
+
     def pytest_runtest_makereport(self, item: pytest.Item, call: CallInfo[None]) -> pytest.TestReport:
         """Make a report without a traceback.
 
@@ -125,8 +131,9 @@ class Recorder:
 
 
 def steady(text: str, folder: str) -> str:
-    """Cap a message and take out what differs from run to run: memory addresses and the run's folder."""
-    return _ADDRESS.sub("0x...", text[: 2 * MAX_MESSAGE_CHARS].replace(folder, "."))[:MAX_MESSAGE_CHARS]
+    """Cap a message, take out what differs from run to run (memory addresses, the run's folder), escape surrogates."""
+    text = text[: 2 * MAX_MESSAGE_CHARS].encode("utf-8", "backslashreplace").decode()
+    return _ADDRESS.sub("0x...", text.replace(folder, "."))[:MAX_MESSAGE_CHARS]
 
 
 def _name(item: pytest.Item) -> str:

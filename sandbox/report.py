@@ -10,6 +10,7 @@ from autotest_env.errors import GraderFailedError
 from autotest_env.sandbox import frames
 from autotest_env.sandbox.suite import (
     MAX_CASES,
+    MAX_ID_CHARS,
     MAX_MESSAGE_CHARS,
     CompiledSuite,
     CompileStatus,
@@ -28,7 +29,6 @@ _STOPS = {
     Stop.THREADS: (RunEnd.TOO_MANY_THREADS, "a run started more threads than it may"),
     Stop.DISK: (RunEnd.DISK_LIMIT, "a run wrote more files, or more into them, than it may"),
 }
-_MAX_ID_CHARS = 1000
 
 
 def read_compiled(end: ChildEnd) -> CompiledSuite | RefusedSuite:
@@ -82,7 +82,7 @@ def _parse(end: ChildEnd) -> SuiteResult:
 def _read_test(name: str, record: dict[str, object]) -> TestReport:
     line = record.get("line")
     return TestReport(
-        id=_text(name, _MAX_ID_CHARS),
+        id=_text(name, MAX_ID_CHARS),
         outcome=TestOutcome(str(record["outcome"])),
         asserted=record.get("asserted") is True,
         message=_text(record.get("message", ""), MAX_MESSAGE_CHARS),

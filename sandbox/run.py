@@ -230,9 +230,9 @@ class Sandbox:
                 call.future.set_result(call.make(grader))
             except GraderError as error:
                 call.future.set_exception(error)
-            except Exception as error:  # noqa: BLE001 - border: a thread that died silently would hang every submission
+            except Exception:  # noqa: BLE001 - border: a thread that died silently would hang every submission
                 _log.exception("a run failed in the grader itself")
-                call.future.set_exception(GraderFailedError(f"the grader failed: {type(error).__name__}"))
+                call.future.set_exception(GraderFailedError("the grader failed; send it again later"))
         grader.worker.close()
 
     def _next(self) -> "_Call | None":

@@ -25,7 +25,7 @@ from _pytest.main import Session
 from autotest_env.sandbox.audit import trusted_namespaces
 from autotest_env.sandbox.recorder import EndRun, Facts, Modules, Recorder, steady, suite_line
 from autotest_env.sandbox.rewrite import SUITE_FILE
-from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, RunEnd
+from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_ID_CHARS, RunEnd
 
 _SUITE_MODULE = "test_suite"
 _PLUGINS_OFF = "cacheprovider doctest junitxml pastebin stepwise setuponly setupplan faulthandler".split()
@@ -82,15 +82,11 @@ def run_suite(
         for item, following in zip(items, [*items[1:], None], strict=True):
             progress()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        _check_threads()
-    except EndRun as stop:
-        facts.end, facts.detail = stop.end, stop.detail
-    except (SystemExit, KeyboardInterrupt, pytest.exit.Exception) as stop:
-        facts.end, facts.detail = RunEnd.STOPPED, f"the suite stopped the session: {type(stop).__name__}"
-    except MemoryError:
-        facts.end, facts.detail = RunEnd.OUT_OF_MEMORY, "the suite ran out of memory"
-    except Exception as error:  # noqa: BLE001 - border: pytest itself breaks only on what a suite did to it
-        facts.end, facts.detail = RunEnd.UNTRUSTED, f"the suite broke the test runner: {type(error).__name__}"
+    except BaseException as stop:  # noqa: BLE001 - border: whatever ends a run inside the submitted file
+        facts.end, facts.detail = _end_of(stop)
+        prepared.recorder.interrupt()
+    else:
+        _note_threads(facts)
     if not represent:
         facts.detail = ""
     return facts
@@ -158,6 +154,10 @@ def _check_items(items: list[pytest.Item]) -> None:
     if len(items) > MAX_CASES:
         raise EndRun(RunEnd.TOO_MANY_CASES, f"{len(items)} test cases, at most {MAX_CASES} are allowed")
     for item in items:
+        if len(item.nodeid) > MAX_ID_CHARS:
+            raise EndRun(
+                RunEnd.COLLECTION_ERROR, f"a test id is longer than {MAX_ID_CHARS} characters; pass shorter ids"
+            )
         function = getattr(item, "obj", None)
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or _is_async_case(item):
             raise EndRun(RunEnd.ASYNC_TESTS, "async tests are not run; call asyncio.run(...) inside a plain test")
@@ -169,10 +169,21 @@ def _is_async_case(item: pytest.Item) -> bool:
     return owner is not None and asyncio_case is not None and issubclass(owner, asyncio_case)
 
 
-def _check_threads() -> None:
+def _end_of(stop: BaseException) -> tuple[RunEnd, str]:
+    if isinstance(stop, EndRun):
+        return stop.end, stop.detail
+    if isinstance(stop, MemoryError):
+        return RunEnd.OUT_OF_MEMORY, "the suite ran out of memory"
+    if isinstance(stop, Exception) and not isinstance(stop, pytest.exit.Exception):
+        return RunEnd.UNTRUSTED, f"the suite broke the test runner: {type(stop).__name__}"
+    return RunEnd.STOPPED, f"the suite stopped the session: {type(stop).__name__}"
+
+
+def _note_threads(facts: Facts) -> None:
     left = threading.active_count() - 1
     if left:
-        raise EndRun(RunEnd.THREADS_LEFT, f"{left} thread(s) of the suite were still running at the end; join them")
+        facts.end = RunEnd.THREADS_LEFT
+        facts.detail = f"{left} thread(s) of the suite were still running at the end; join them"
 
 
 def _refuse_plugin(*_: object, **__: object) -> None:

@@ -1,5 +1,6 @@
 """What a step tells the agent: its tests on the shown code, and counts of everything else."""
 
+import re
 from functools import lru_cache
 
 from coverage.parser import PythonParser
@@ -9,6 +10,9 @@ from autotest_env.tasks.family import Coverage, Feedback, ShownTest
 from autotest_env.tasks.judging import Verdicts
 
 JUDGED = "judged"
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+"""What ends a line in Python source; str.splitlines knows more."""
 
 _SENTENCES = {
     RunEnd.COLLECTION_ERROR: "The file could not be imported or collected.",
@@ -83,7 +87,7 @@ def viewed(shown: SuiteResult, shown_source: str, suite: str) -> Feedback:
 
 def shown_tests(shown: SuiteResult, suite: str) -> tuple[ShownTest, ...]:
     """Each test on the shown code; source lines are added here, no run holds them."""
-    lines = suite.splitlines()
+    lines = _LINE_END.split(suite)
     return tuple(_shown_test(test, lines) for test in shown.tests)
 
 

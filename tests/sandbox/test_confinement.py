@@ -32,8 +32,6 @@ REFUSALS = {
     "own descriptors": "import os\nos.listdir('/proc/self/fd')",
     "our package": f"open({OWN_FILE!r}).read()",
     "our programs": f"import os\nos.listdir({str(Path(OWN_FILE).parent / 'tasks' / 'programs')!r})",
-    "our package imported": "import autotest_env.tasks.program",
-    "installed libraries": "import requests",
     "passwords": "open('/etc/passwd').read()",
     "shared memory": "open('/dev/shm/x', 'w')",
     "the temporary folder": "open('/tmp/x', 'w')",

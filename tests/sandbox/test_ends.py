@@ -20,14 +20,18 @@ ENDS = {
         "import pytest\n@pytest.mark.parametrize('y', [1])\ndef test_it(): pass",
         RunEnd.COLLECTION_ERROR,
     ),
+    "an endless id": (
+        "import pytest\n@pytest.mark.parametrize('x', [1], ids=['y' * 2000])\ndef test_it(x): pass",
+        RunEnd.COLLECTION_ERROR,
+    ),
     "no tests": ("x = 1", RunEnd.NO_TESTS),
     "41 functions": ("\n".join(f"def test_{i}(): pass" for i in range(41)), RunEnd.TOO_MANY_FUNCTIONS),
     "201 cases": (
         "import pytest\n@pytest.mark.parametrize('x', range(201))\ndef test_it(x): pass",
         RunEnd.TOO_MANY_CASES,
     ),
-    "a million cases": (
-        "import pytest\n@pytest.mark.parametrize('x', range(10**6))\ndef test_it(x): pass",
+    "a hundred thousand cases": (
+        "import pytest\n@pytest.mark.parametrize('x', range(10**5))\ndef test_it(x): pass",
         RunEnd.TOO_MANY_CASES,
     ),
     "async": ("async def test_it(): pass", RunEnd.ASYNC_TESTS),
@@ -124,6 +128,11 @@ def test_every_end_has_its_name_and_the_next_run_is_untouched(run: Run, way: str
     assert result.end is end, result
     assert result.detail or end is RunEnd.COMPLETED
     assert run("def test_it(): assert 1 == 1").end is RunEnd.COMPLETED
+
+
+def test_a_million_cases_are_stopped_by_number_or_by_time(run: Run) -> None:
+    source = "import pytest\n@pytest.mark.parametrize('x', range(10**6))\ndef test_it(x): pass"
+    assert run(source).end in {RunEnd.TOO_MANY_CASES, RunEnd.CPU_LIMIT}
 
 
 def test_a_stopped_run_tells_which_test_was_running(run: Run) -> None:

@@ -144,6 +144,39 @@ def test_a_represented_failure_has_message_and_line_and_nothing_that_varies(run:
     assert first.line == 3
 
 
+def test_long_messages_in_any_script_stay_a_report(run: Run) -> None:
+    source = (
+        "import pytest\n@pytest.mark.parametrize('x', range(200))\ndef test_it(x): assert x is None, '😀\\udcff' * 3000"
+    )
+    result = run(source)
+    assert (result.end, len(result.tests)) == (RunEnd.COMPLETED, 200)
+    assert all(0 < len(test.message) <= 2000 for test in result.tests)
+
+
+def test_a_test_that_ends_the_session_did_not_pass(run: Run) -> None:
+    result = run("import sys\ndef test_a(): pass\ndef test_b(): sys.exit(0)\ndef test_c(): pass")
+    assert (result.end, [test.outcome for test in result.tests]) == (RunEnd.STOPPED, [PASSED, ERROR])
+
+
+@pytest.mark.parametrize("name", ["requests", "openenv", "autotest_env", "autotest_env.sandbox.run", "nothing_at_all"])
+def test_what_a_run_may_not_import_is_as_if_not_installed(run: Run, name: str) -> None:
+    result = run(f"import {name}\ndef test_it(): pass")
+    top = name.partition(".")[0]
+    assert result.end is RunEnd.COLLECTION_ERROR
+    assert result.detail == f"line 1: ModuleNotFoundError: No module named {top!r}"
+    assert outcomes(run, f"import pytest\ndef test_it(): pytest.importorskip({top!r})") == {
+        "test_it": TestOutcome.SKIPPED
+    }
+
+
+def test_a_suite_may_import_what_it_wrote(run: Run) -> None:
+    source = (
+        "def test_it(tmp_path, monkeypatch):\n    (tmp_path / 'written.py').write_text('x = 3')\n"
+        "    monkeypatch.syspath_prepend(tmp_path)\n    import written\n    assert written.x == 3"
+    )
+    assert outcomes(run, source) == {"test_it": PASSED}
+
+
 def test_hidden_runs_build_no_representation(run: Run) -> None:
     test = run("def test_it(): assert 1 == 2", represent=False).tests[0]
     assert (test.outcome, test.message, test.line) == (FAILED, "", None)
