@@ -36,18 +36,20 @@ class EpisodeStore:
         self._capacity = capacity
         self._by_id: OrderedDict[str, _Kept] = OrderedDict()
         self._latest: dict[str, str] = {}
+        self._by_request: dict[tuple[str, str], str] = {}
+        """Peer and request id to the episode that the peer opened with it; dropped with the episode."""
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def opened(self, episode_id: str, request_id: str | None) -> Episode | None:
-        """Return the open episode which this very request opened before, None when the id is free.
+    def opened(self, episode_id: str | None, request_id: str | None, peer: str) -> Episode | None:
+        """Return the open episode which this very request opened before, if it did; without an id, the peer's request.
 
         Raises EpisodeInUseError when the id belongs to another open episode.
         """
         with self._lock:
-            return self._opened(episode_id, request_id)
+            return self._opened_by(peer, request_id) if episode_id is None else self._opened(episode_id, request_id)
 
     def add(self, episode: Episode, *, peer: str | None, request_id: str | None = None) -> Episode:
         """Keep an episode and return it; with a peer it becomes what that peer means when it gives no id.
@@ -56,7 +58,7 @@ class EpisodeStore:
         when every episode kept is in use.
         """
         with self._lock:
-            earlier = self._opened(episode.id, request_id)
+            earlier = self._opened_by(peer, request_id) or self._opened(episode.id, request_id)
             if earlier is not None:
                 return earlier
             if episode.id in self._by_id:
@@ -66,6 +68,8 @@ class EpisodeStore:
             self._by_id[episode.id] = _Kept(episode, self._clock(), peer, request_id)
             if peer is not None:
                 self._latest[peer] = episode.id
+                if request_id is not None:
+                    self._by_request[peer, request_id] = episode.id
             return episode
 
     def find(self, episode_id: str | None, peer: str) -> Episode:
@@ -92,6 +96,15 @@ class EpisodeStore:
             raise EpisodeInUseError("this episode_id belongs to an open episode; use another id or leave it out")
         return kept.episode
 
+    def _opened_by(self, peer: str | None, request_id: str | None) -> Episode | None:
+        if peer is None or request_id is None:
+            return None
+        kept = self._by_id.get(self._by_request.get((peer, request_id), ""))
+        if kept is None or kept.episode.progress.ended is not None:
+            return None
+        self._latest[peer] = kept.episode.id
+        return kept.episode
+
     def _longest_idle(self) -> str:
         now = self._clock()
         for episode_id, kept in self._by_id.items():
@@ -107,5 +120,9 @@ class EpisodeStore:
 
     def _drop(self, episode_id: str) -> None:
         kept = self._by_id.pop(episode_id)
-        if kept.peer is not None and self._latest.get(kept.peer) == episode_id:
+        if kept.peer is None:
+            return
+        if self._latest.get(kept.peer) == episode_id:
             del self._latest[kept.peer]
+        if kept.request_id is not None and self._by_request.get((kept.peer, kept.request_id)) == episode_id:
+            del self._by_request[kept.peer, kept.request_id]

@@ -39,11 +39,11 @@ def test_the_id_of_an_open_episode_is_refused_and_free_again_after_the_end(open_
     first = open_episode("a")
     store.add(first, peer=None)
     with pytest.raises(EpisodeInUseError):
-        store.opened("a", None)
+        store.opened("a", None, "")
     with pytest.raises(EpisodeInUseError):
         store.add(open_episode("a"), peer=None, request_id="r")
     first.step(ActionKind.DONE)
-    assert store.opened("a", None) is None
+    assert store.opened("a", None, "") is None
     second = open_episode("a")
     assert store.add(second, peer=None) is second
     assert store.find("a", "") is second
@@ -53,8 +53,36 @@ def test_the_same_reset_request_gets_the_episode_it_opened(open_episode):
     store = EpisodeStore()
     first = open_episode("a")
     store.add(first, peer=None, request_id="r")
-    assert store.opened("a", "r") is first
+    assert store.opened("a", "r", "") is first
     assert store.add(open_episode("a"), peer=None, request_id="r") is first
+
+
+def test_the_same_reset_request_without_an_id_gets_the_episode_that_it_opened_at_its_address(open_episode):
+    store = EpisodeStore()
+    first = open_episode("a")
+    store.add(first, peer="1.1.1.1", request_id="r")
+    store.add(open_episode("b"), peer="1.1.1.1", request_id="s")
+    assert store.opened(None, "r", "1.1.1.1") is first
+    assert store.find(None, "1.1.1.1") is first
+    assert store.add(open_episode("c"), peer="1.1.1.1", request_id="r") is first
+    assert store.opened(None, "r", "2.2.2.2") is None
+    assert store.opened(None, None, "1.1.1.1") is None
+
+
+def test_a_reset_request_is_new_again_when_its_episode_has_ended_or_is_dropped(open_episode):
+    clock = ScriptedClock()
+    store = EpisodeStore(clock, capacity=1)
+    ended = open_episode("a")
+    store.add(ended, peer="1.1.1.1", request_id="r")
+    ended.step(ActionKind.DONE)
+    assert store.opened(None, "r", "1.1.1.1") is None
+    clock.now_s = MIN_IDLE_S + 1
+    second = open_episode("b")
+    assert store.add(second, peer="1.1.1.1", request_id="r") is second
+    assert store.opened(None, "r", "1.1.1.1") is second
+    clock.now_s *= 3
+    store.add(open_episode("c"), peer="2.2.2.2")
+    assert store.opened(None, "r", "1.1.1.1") is None
 
 
 def test_a_full_store_drops_the_longest_idle(open_episode):
