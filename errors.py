@@ -1,7 +1,7 @@
 """Every error of autotest-env, in one tree.
 
     AutotestError
-    ├── CallerError                the caller can fix it: an HTTP 4xx, an error frame on a WebSocket
+    ├── CallerError                the caller can fix it: an HTTP 4xx or 501, an error frame on a WebSocket
     │   ├── InvalidRequestError    400  not JSON, not an object, or outside the guard's bounds
     │   │   └── RequestTooLargeError 413  more bytes than a request may have
     │   ├── InvalidValueError      422  a field has a value that is not allowed
@@ -9,9 +9,15 @@
     │   ├── UnknownEpisodeError    404  no such episode, or one that has expired
     │   │   └── EpisodeExpiredError 404  this session's episode was dropped after an idle hour
     │   ├── NoEpisodeError         409  nothing was reset before this call
-    │   └── EpisodeInUseError      409  the episode id belongs to an open episode
+    │   ├── EpisodeInUseError      409  the episode id belongs to an open episode
+    │   ├── NoSuchPathError        404  nothing is served there
+    │   ├── MethodNotAllowedError  405  the path is served, but not to this method
+    │   ├── NotOfferedError        501  a part of OpenEnv's interface that this environment does not offer
+    │   ├── UnknownTypeError       400  WebSocket: a frame of no known type
+    │   └── SessionError           409  WebSocket: the session asked for does not exist or cannot go on
     ├── GraderError                503  we failed: nothing was judged, nothing was spent
     │   ├── GraderBusyError             the queue is full or too slow; try again later
+    │   ├── CapacityReachedError        WebSocket: all sessions are taken; try again later
     │   └── GraderFailedError           the sandbox broke, twice
     └── SetupError                 the server or a command cannot start as configured
 
@@ -85,6 +91,40 @@ class EpisodeInUseError(CallerError):
     status = 409
 
 
+class NoSuchPathError(CallerError):
+    """Nothing is served under this path; `/docs` shows what is."""
+
+    code = "NOT_FOUND"
+    status = 404
+
+
+class MethodNotAllowedError(CallerError):
+    """The path is served, but not to this method; the header `Allow` names those it is."""
+
+    code = "METHOD_NOT_ALLOWED"
+    status = 405
+
+
+class NotOfferedError(CallerError):
+    """A part of OpenEnv's interface that this environment does not offer."""
+
+    code = "NOT_IMPLEMENTED"
+    status = 501
+
+
+class UnknownTypeError(CallerError):
+    """WebSocket: a frame whose `type` is none of reset, step, state, close, mcp."""
+
+    code = "UNKNOWN_TYPE"
+
+
+class SessionError(CallerError):
+    """WebSocket: no such session, or it cannot go on; connect again."""
+
+    code = "SESSION_ERROR"
+    status = 409
+
+
 class GraderError(AutotestError):
     """The grader could not judge; the attempt is not spent. `retry_after_s` is in whole seconds."""
 
@@ -100,6 +140,12 @@ class GraderBusyError(GraderError):
     """The submission waited too long for a grader, or the queue is full."""
 
     code = "GRADER_BUSY"
+
+
+class CapacityReachedError(GraderError):
+    """WebSocket: all sessions are in use; close one or try again later."""
+
+    code = "CAPACITY_REACHED"
 
 
 class GraderFailedError(GraderError):

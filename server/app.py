@@ -5,6 +5,7 @@ does nothing. openenv is imported while the fork servers start: it takes seconds
 """
 
 import argparse
+import asyncio
 import atexit
 import functools
 import logging
@@ -113,7 +114,7 @@ def _close_at_shutdown(app: "FastAPI", close: Callable[[], None]) -> None:
             async with inner(owner) as state:
                 yield state
         finally:
-            close()
+            await asyncio.to_thread(close)  # it waits for running jobs, and answers in flight still have to leave
 
     app.router.lifespan_context = lifespan
 

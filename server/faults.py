@@ -12,12 +12,21 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from autotest_env.errors import AutotestError, CallerError, GraderError
+from autotest_env.errors import (
+    AutotestError,
+    CallerError,
+    GraderError,
+    InvalidRequestError,
+    InvalidValueError,
+    MethodNotAllowedError,
+    NoSuchPathError,
+    NotOfferedError,
+)
 
-INTERNAL = "INTERNAL"
+INTERNAL = AutotestError.code
 
 _MOST_NOTED = 1000
 """Messages are few, and each is looked up right after it was noted."""
@@ -66,6 +75,19 @@ def fault_of(error: BaseException) -> Fault:
     if isinstance(error, CallerError):
         return Fault(code=error.code, message=str(error), status=error.status)
     return INTERNAL_FAULT
+
+
+def fault_of_status(status: int, detail: str) -> Fault:
+    """Translate a refusal of the web framework's, which has a status and a text of its own."""
+    kinds: dict[int, CallerError] = {
+        404: NoSuchPathError("nothing is served here; /docs shows what is"),
+        405: MethodNotAllowedError("this path does not take this method"),
+        422: InvalidValueError(detail),
+        501: NotOfferedError(detail),
+    }
+    if status in kinds:
+        return fault_of(kinds[status])
+    return replace(fault_of(InvalidRequestError(detail)) if status < 500 else INTERNAL_FAULT, status=status)
 
 
 class PassingError(AutotestError):

@@ -6,9 +6,8 @@ publish no state but their own.
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, FastAPI, Query, Request
@@ -23,8 +22,8 @@ from autotest_env.errors import GraderBusyError, InvalidValueError
 from autotest_env.models import TestAction, TestObservation, TestState
 from autotest_env.server.calls import ResetCall, check_id, check_reset, check_step, describe
 from autotest_env.server.environment import Engine, ServerMetadata, describe_server, open_episode, take_step
-from autotest_env.server.episodes import DEFAULT_ATTEMPTS, MAX_ATTEMPTS, Episode
-from autotest_env.server.faults import Fault
+from autotest_env.server.episodes import DEFAULT_ATTEMPTS, MAX_ATTEMPTS
+from autotest_env.server.faults import fault_of, fault_of_status
 from autotest_env.server.store import EpisodeStore
 from autotest_env.server.views import reset_view, state_view
 from autotest_env.tasks.seeds import MAX_SEED
@@ -32,7 +31,10 @@ from autotest_env.tasks.seeds import MAX_SEED
 REPLACED = frozenset({"/reset", "/step", "/state", "/metadata", "/schema"})
 
 _RESET_THREADS = 8
+_STEP_THREADS = 48
 _WAITING_PER_THREAD = 4
+_SEAT_WALL_S = 10.0
+"""A step waits so long for a thread, then at most 25 s for a grader and 20 s for its runs: callers give up at 60 s."""
 
 _Result = TypeVar("_Result")
 
@@ -49,7 +51,7 @@ class ResetBody(BaseModel):
     difficulty: str | None = Field(default=None, description="Tier of the split.")
     max_attempts: int = Field(default=DEFAULT_ATTEMPTS, ge=1, le=MAX_ATTEMPTS, description="Submissions to be judged.")
     episode_id: str | None = Field(default=None, description="Own id of the episode; left out, the server draws one.")
-    request_id: str | None = Field(default=None, description="With an episode_id: repeat it to retry safely.")
+    request_id: str | None = Field(default=None, description="A repeated one gets the episode it opened.")
 
 
 class StepBody(TestAction):
@@ -96,9 +98,10 @@ class ErrorReply(BaseModel):
 class _Pool:
     """Threads for work that waits, with a bound on how much may wait for them."""
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str, most: int) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._most = threads * (1 + _WAITING_PER_THREAD)
+        self._seats = asyncio.Semaphore(threads)
+        self._most = most
         self._taken = 0
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
@@ -106,7 +109,15 @@ class _Pool:
             raise GraderBusyError("too many requests are waiting; try again later")
         self._taken += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            try:
+                async with asyncio.timeout(_SEAT_WALL_S):
+                    await self._seats.acquire()
+            except TimeoutError:
+                raise GraderBusyError("too many requests are under way; try again later") from None
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            finally:
+                self._seats.release()
         finally:
             self._taken -= 1
 
@@ -128,7 +139,8 @@ def install(app: FastAPI, engine: Engine, store: EpisodeStore, sessions: int) ->
 
 def _control(engine: Engine, store: EpisodeStore, sessions: int) -> APIRouter:
     router = APIRouter(responses={code: {"model": ErrorReply} for code in (400, 404, 409, 413, 422, 503)})
-    resets, steps = _Pool(_RESET_THREADS, "reset"), _Pool(sessions, "step")
+    resets = _Pool(_RESET_THREADS, "reset", _RESET_THREADS * (1 + _WAITING_PER_THREAD))
+    steps = _Pool(min(sessions, _STEP_THREADS), "step", sessions * (1 + _WAITING_PER_THREAD))
 
     @router.post(
         "/reset",
@@ -139,8 +151,7 @@ def _control(engine: Engine, store: EpisodeStore, sessions: int) -> APIRouter:
     )
     async def reset(request: Request) -> JSONResponse:
         call, peer = check_reset(await _body(request)), _peer(request)
-        episode = await resets.run(lambda: _opened(engine, store, call, peer))
-        return _answer(reset_view(episode), episode.id)
+        return await resets.run(lambda: _opened(engine, store, call, peer))
 
     @router.post(
         "/step",
@@ -152,7 +163,7 @@ def _control(engine: Engine, store: EpisodeStore, sessions: int) -> APIRouter:
     async def step(request: Request) -> JSONResponse:
         call = check_step(await _body(request))
         episode = store.find(call.episode_id, _peer(request))
-        return _answer(await steps.run(lambda: take_step(episode, call.action, call.request_id)), episode.id)
+        return await steps.run(lambda: _answer(take_step(episode, call.action, call.request_id), episode.id))
 
     @router.get("/state", tags=["State Management"], summary="Look at an episode")
     async def state(
@@ -164,14 +175,14 @@ def _control(engine: Engine, store: EpisodeStore, sessions: int) -> APIRouter:
     return router
 
 
-def _metadata_of(engine: Engine) -> Callable[[], ServerMetadata]:
-    def get_metadata() -> ServerMetadata:
+def _metadata_of(engine: Engine) -> Callable[[], Awaitable[ServerMetadata]]:
+    async def get_metadata() -> ServerMetadata:
         return describe_server(engine)
 
     return get_metadata
 
 
-def _get_schemas() -> Schemas:
+async def _get_schemas() -> Schemas:
     return Schemas(
         action=TestAction.model_json_schema(),
         observation=TestObservation.model_json_schema(),
@@ -179,14 +190,11 @@ def _get_schemas() -> Schemas:
     )
 
 
-def _opened(engine: Engine, store: EpisodeStore, call: ResetCall, peer: str) -> Episode:
-    if call.episode_id is not None:
-        earlier = store.opened(call.episode_id, call.request_id)
-        if earlier is not None:
-            return earlier
-    episode = open_episode(engine, call)
-    reset_view(episode)
-    return store.add(episode, peer=peer if call.episode_id is None else None, request_id=call.request_id)
+def _opened(engine: Engine, store: EpisodeStore, call: ResetCall, peer: str) -> JSONResponse:
+    episode = store.opened(call.episode_id, call.request_id, peer) or open_episode(engine, call)
+    view = reset_view(episode)  # before it is kept: a task that cannot be shown is refused
+    kept = store.add(episode, peer=peer if call.episode_id is None else None, request_id=call.request_id)
+    return _answer(view if kept is episode else reset_view(kept), kept.id)
 
 
 def _answer(observation: TestObservation, episode_id: str) -> JSONResponse:
@@ -212,13 +220,11 @@ def _documented(model: type[BaseModel], *, required: bool) -> dict[str, Any]:
 
 async def _refuse_fields(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    fault = Fault(code=InvalidValueError.code, message=describe(error.errors()), status=InvalidValueError.status)
+    fault = fault_of(InvalidValueError(describe(error.errors())))
     return JSONResponse(fault.body(), status_code=fault.status)
 
 
 async def _refuse_plainly(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    phrase = HTTPStatus(error.status_code).phrase
-    message = phrase if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
-    fault = Fault(code=phrase.upper().replace(" ", "_"), message=message, status=error.status_code)
+    fault = fault_of_status(error.status_code, str(error.detail))
     return JSONResponse(fault.body(), status_code=fault.status, headers=error.headers)

@@ -11,7 +11,14 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from autotest_env.errors import CallerError, InvalidRequestError, InvalidValueError
+from autotest_env.errors import (
+    CallerError,
+    CapacityReachedError,
+    InvalidRequestError,
+    InvalidValueError,
+    SessionError,
+    UnknownTypeError,
+)
 from autotest_env.server import bounds
 from autotest_env.server.calls import check_action, describe
 from autotest_env.server.faults import INTERNAL_FAULT, Fault, fault_of, log_failure, passed
@@ -164,14 +171,14 @@ def _translated(data: Mapping[str, Any]) -> dict[str, Any]:
     if code == "EXECUTION_ERROR":
         return passed(str(data.get("message"))).frame()
     if code == "VALIDATION_ERROR":
-        return Fault(code=InvalidValueError.code, message=describe(data.get("errors", ()))).frame()
+        return fault_of(InvalidValueError(describe(data.get("errors", ())))).frame()
     if code == "UNKNOWN_TYPE":
-        return Fault(code="UNKNOWN_TYPE", message="type must be reset, step, state, close or mcp").frame()
+        return fault_of(UnknownTypeError("type must be reset, step, state, close or mcp")).frame()
     if code == "CAPACITY_REACHED":
         message = f"all {data.get('max_sessions')} sessions are in use; close one or try again later"
-        return Fault(code="CAPACITY_REACHED", message=message).frame()
+        return fault_of(CapacityReachedError(message)).frame()
     if code == "SESSION_ERROR":
-        return Fault(code="SESSION_ERROR", message="no such session, or it cannot go on; connect again").frame()
+        return fault_of(SessionError("no such session, or it cannot go on; connect again")).frame()
     return INTERNAL_FAULT.frame()
 
 

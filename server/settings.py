@@ -8,6 +8,7 @@ from importlib import metadata
 
 from autotest_env.errors import SetupError
 from autotest_env.sandbox.confine import Isolation
+from autotest_env.server.machine import available_cores, thread_limit
 
 PREFIX = "AUTOTEST_"
 PUBLIC_SECRET = b"autotest-env public default"
@@ -17,9 +18,14 @@ LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 MAX_PORT = 65_535
 
 
-def available_cores() -> int:
-    """Count the cores this process may use."""
-    return len(os.sched_getaffinity(0))
+MOST_SESSIONS = 256
+OTHER_THREADS = 128
+"""Processes and threads beside the one that each WebSocket session has; `docs/architecture.md` counts them."""
+
+
+def default_sessions(limit: int | None) -> int:
+    """Return how many sessions fit under a limit of processes and threads; at least 8."""
+    return MOST_SESSIONS if limit is None else max(8, min(MOST_SESSIONS, limit - OTHER_THREADS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +36,7 @@ class Settings:
     ports: tuple[int, ...] = (7860,)
     graders: int = field(default_factory=available_cores)
     """Runs made at the same time."""
-    sessions: int = 256
+    sessions: int = field(default_factory=lambda: default_sessions(thread_limit()))
     """Open WebSocket sessions, and HTTP steps in flight."""
     secret: bytes = field(default=PUBLIC_SECRET, repr=False)
     isolation: Isolation = Isolation.BEST_EFFORT
@@ -81,8 +87,8 @@ def _checked(name: str, text: str, read: Callable[[str], object]) -> object:
 
 def _unknown(name: str) -> str:
     known = sorted(_READERS.keys() | _OF_OTHERS)
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+    near = difflib.get_close_matches(name.removeprefix(PREFIX), [text.removeprefix(PREFIX) for text in known], n=1)
+    hint = f"did you mean {PREFIX}{near[0]}?" if near else f"there are: {', '.join(known)}"
     return f"unknown environment variable {name}; {hint}"
 
 

@@ -10,7 +10,7 @@ from autotest_env.models import (
     TestOutcomeView,
     TestState,
 )
-from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_SUITE_BYTES
+from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_SUITE_BYTES, RUN_CPU_S, STEP_WALL_S
 from autotest_env.server.episodes import MAX_STEPS, Episode, Outcome, Progress
 from autotest_env.tasks.family import Feedback, ShownTest
 
@@ -18,9 +18,6 @@ MAX_RESET_BYTES = 24 << 10
 MAX_FEEDBACK_TEXT_BYTES = 4 << 10
 MAX_MESSAGE_CHARACTERS = 600
 MAX_NAME_CHARACTERS = 200
-
-RUN_CPU_S = 2.0
-STEP_WALL_S = 20.0
 
 _CUT = "\n(cut: the rest is in feedback)"
 

@@ -27,8 +27,8 @@ def start_refused(*arguments, **environment):
 
 
 def children(pid):
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    found = [int(text) for text in listed.stdout.split()]
+    listed = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    found = [int(text) for text in " ".join(listed).split()]
     return [*found, *(below for child in found for below in children(child))]
 
 

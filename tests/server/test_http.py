@@ -127,6 +127,13 @@ def test_the_id_of_an_open_episode_is_refused_unless_the_request_is_repeated(scr
     check_refused(answer, 409, "EPISODE_IN_USE")
 
 
+def test_a_repeated_reset_without_an_episode_id_gets_the_episode_that_it_opened(call):
+    own = {"request_id": uuid.uuid4().hex}
+    first, again = (call("POST", "/reset", own) for _ in range(2))
+    assert first == again
+    assert call("POST", "/reset", {"request_id": uuid.uuid4().hex})[1]["episode_id"] != first[1]["episode_id"]
+
+
 def test_a_step_after_the_end_says_so_and_pays_nothing(call):
     _, reset = call("POST", "/reset", {"seed": 3})
     step = {"test_code": "score=1.0", "episode_id": reset["episode_id"]}

@@ -2,12 +2,13 @@ import pytest
 
 from autotest_env.errors import SetupError
 from autotest_env.sandbox.confine import Isolation
-from autotest_env.server.settings import PUBLIC_SECRET, Settings, require_one_openenv
+from autotest_env.server.settings import PUBLIC_SECRET, Settings, default_sessions, require_one_openenv
 
 
 def test_an_empty_environment_gives_the_defaults():
     settings = Settings.from_environment({})
-    assert (settings.host, settings.ports, settings.sessions) == ("127.0.0.1", (7860,), 256)
+    assert (settings.host, settings.ports) == ("127.0.0.1", (7860,))
+    assert 8 <= settings.sessions <= 256
     assert settings.secret == PUBLIC_SECRET
     assert settings.isolation is Isolation.BEST_EFFORT
     assert settings.graders >= 1
@@ -39,6 +40,11 @@ def test_every_variable_is_read():
     assert settings == expected
 
 
+@pytest.mark.parametrize(("limit", "sessions"), [(None, 256), (100_000, 256), (256, 128), (64, 8)])
+def test_the_default_number_of_sessions_leaves_threads_for_the_rest(limit, sessions):
+    assert default_sessions(limit) == sessions
+
+
 def test_an_empty_variable_counts_as_unset():
     assert Settings.from_environment({"AUTOTEST_PORTS": "", "AUTOTEST_HOST": " "}) == Settings.from_environment({})
 
@@ -58,6 +64,11 @@ def test_the_secret_is_in_no_repr():
 def test_a_misspelt_variable_is_refused_with_the_nearest_name(name, nearest):
     with pytest.raises(SetupError, match=f"{name}; did you mean {nearest}\\?"):
         Settings.from_environment({name: "1"})
+
+
+def test_a_variable_like_no_other_is_refused_with_all_names():
+    with pytest.raises(SetupError, match="AUTOTEST_FOO; there are: AUTOTEST_GRADERS, "):
+        Settings.from_environment({"AUTOTEST_FOO": "1"})
 
 
 @pytest.mark.parametrize(
