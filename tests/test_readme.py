@@ -198,7 +198,7 @@ def test_the_settings_table_is_what_the_server_reads() -> None:
     )
     stated = {row[1].strip(" `"): row[2].strip(" `") for row in rows if row[2].startswith(" `")}
     assert Settings.from_environment(stated) == Settings()
-    assert set(stated) >= {"AUTOTEST_HOST", "AUTOTEST_PORTS", "AUTOTEST_SESSIONS", "AUTOTEST_ISOLATION"}
+    assert set(stated) >= {"AUTOTEST_HOST", "AUTOTEST_PORTS", "AUTOTEST_ISOLATION"}
 
 
 def test_the_exploit_table_names_tests_that_exist() -> None:
