@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ DEFAULT_MODEL = "Qwen/Qwen2.5-72B-Instruct"
 DEFAULT_SEED = 42
 
 _MAX_SEED = 2**63 - 1
-_TASK_ID = re.compile(r"(?P<family>[a-z_]+)(?:-v\d{1,6}/[a-z_]+/(?P<index>\d{1,19}))?")
+_TASK_ID = re.compile(r"(?P<family>[a-z_]+)(?:-v\d{1,6}/[a-z_]+/(?P<index>\d{1,19}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", type=Path, metavar="DIR", help="also write DIR/episodes.jsonl, one line per episode")
     add("--base-url", type=_url, help="play against this server instead of starting one")
     add("--policy", help="embedded, chat, or file:PATH, which hands in that pytest file")
-    add("--temperature", type=float, default=0.0, help="of the model (0)")
+    add("--temperature", type=_temperature, default=0.0, help="of the model, 0 to 2 (0)")
     add("--max-tokens", type=_number(1, 1_000_000), default=4096, help="longest answer of the model (4096)")
     add("--model-timeout", type=_number(1, 3600), default=120, help="seconds to wait for the model (120)")
     return parser
@@ -126,6 +127,16 @@ def _number(low: int, high: int) -> Any:
         return int(text)
 
     return parse
+
+
+def _temperature(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 2:  # not a number compares false
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 2, not {text[:40]!r}")
+    return value
 
 
 _seed = _number(0, _MAX_SEED)

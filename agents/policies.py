@@ -72,7 +72,7 @@ class ChatPolicy:
         self._seed = seed
 
     def act(self, observation: TestObservation) -> Move:
-        """Return the model's suite; `done` when it has none after a hint, or cannot be asked."""
+        """Return the model's suite; `done` when it has none after a hint per attempt left, or cannot be asked."""
         asked_before = len(self.messages) > 1
         question = (
             feedback_prompt(observation.feedback_text, observation.attempts_left)
@@ -80,7 +80,9 @@ class ChatPolicy:
             else observation.prompt
         )
         try:
-            code = self._ask(question) or self._ask(EMPTY_HINT)
+            code = self._ask(question)
+            for _ in range(max(1, observation.attempts_left)):
+                code = code or self._ask(EMPTY_HINT)
         except ModelError as error:
             return Move(action_type="done", error=str(error))
         return Move(test_code=code) if code else Move(action_type="done")

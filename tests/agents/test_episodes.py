@@ -77,10 +77,10 @@ def test_the_next_attempt_is_made_from_the_feedback_and_pays_the_gain(scripted_s
     assert [part["name"] for part in log.steps[0].reward_parts] == ["scripted"]
 
 
-def test_an_empty_answer_is_hinted_at_once_and_then_done(scripted_server: Any, endpoint: Any) -> None:
+def test_an_empty_answer_is_hinted_at_once_per_attempt_and_then_done(scripted_server: Any, endpoint: Any) -> None:
     endpoint.script("")
-    lines, _ = played(scripted_server.url, endpoint.url)
-    assert len(endpoint.requests) == 2
+    lines, _ = played(scripted_server.url, endpoint.url, "--max-attempts", "2")
+    assert len(endpoint.requests) == 3
     assert lines[1:] == [
         "[STEP] step=1 action=done reward=0.00 done=true error=null",
         "[END] success=false steps=1 score=0.000 rewards=0.00",

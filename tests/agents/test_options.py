@@ -132,3 +132,16 @@ def test_a_bad_endpoint_is_named_without_being_repeated(capsys: pytest.CaptureFi
     message = capsys.readouterr().err
     assert "API_BASE_URL must be an address" in message
     assert "secret" not in message
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "2.1", "warm"])
+def test_a_temperature_is_a_number_that_models_take(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_options([f"--temperature={text}"], {})
+    assert "must be a number from 0 to 2" in capsys.readouterr().err
+
+
+def test_digits_of_other_scripts_are_in_no_task_id(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_options(["--task", "unit_test_writer-v1/classic/\uff11"], {})
+    assert "unknown task family" in capsys.readouterr().err

@@ -63,8 +63,15 @@ def test_an_empty_answer_is_asked_for_once_more_with_a_hint() -> None:
     assert model.asked[1][0][-1] == {"role": "user", "content": EMPTY_HINT}
 
 
-def test_two_empty_answers_end_the_episode() -> None:
-    assert ChatPolicy(ScriptedModel("", "still nothing"), 1).act(RESET) == Move(action_type="done")
+def test_a_model_is_hinted_at_while_attempts_last() -> None:
+    model = ScriptedModel("", "I cannot.", "no", ANSWER)
+    assert ChatPolicy(model, 1).act(RESET) == Move(test_code=SUITE)
+
+
+def test_an_answer_without_code_to_every_hint_ends_the_episode() -> None:
+    model = ScriptedModel(*["still nothing"] * 9)
+    assert ChatPolicy(model, 1).act(RESET) == Move(action_type="done")
+    assert len(model.asked) == 1 + RESET.attempts_left
 
 
 def test_a_model_that_cannot_be_asked_ends_the_episode_with_the_reason() -> None:
