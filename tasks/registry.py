@@ -17,7 +17,7 @@ DEFAULT_FAMILY = "unit_test_writer"
 CLASSIC = "classic"
 """The split of the default program of each family: index n is the task of seed n."""
 
-_TASK_ID = re.compile(r"(?P<family>[a-z_]+)-v(?P<version>\d{1,6})/(?P<split>[a-z_]+)/(?P<index>\d{1,19})")
+_TASK_ID = re.compile(r"(?P<family>[a-z_]+)-v(?P<version>\d{1,6})/(?P<split>[a-z_]+)/(?P<index>\d{1,19})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +75,8 @@ class Tasks:
         version = self.family(match["family"]).version
         if int(match["version"]) != version:
             raise UnknownTaskError(f"this server has {match['family']}-v{version}, not v{int(match['version'])}")
+        if index not in (None, int(match["index"])) or request.split not in (None, match["split"]):
+            raise InvalidValueError("task_id names one task, and seed, index or split another one; leave them out")
         return match["family"], match["split"], _bounded("task_id's index", int(match["index"]))
 
 
@@ -85,9 +87,9 @@ def _bounded(name: str, number: int | None) -> int | None:
 
 
 def _agree(seed: int | None, index: int | None) -> int | None:
-    if index is not None:
-        return index
-    return seed
+    if seed is not None and index is not None and seed != index:
+        raise InvalidValueError("seed and index name different tasks; leave one of them out")
+    return seed if index is None else index
 
 
 def _unknown(what: str, name: str, known: tuple[str, ...]) -> str:
