@@ -15,6 +15,7 @@ from autotest_env.tasks.seeds import MAX_SEED
 MAX_ID_CHARACTERS = 255
 
 _ACTION_FIELDS = tuple(TestAction.model_fields)
+_OWN_FIELDS = ("action_type", "test_code", "notes")
 _BESIDE_ACTION = ("episode_id", "request_id", "timeout_s")
 _KNOWN_FIELDS = frozenset((*_ACTION_FIELDS, *_BESIDE_ACTION, "type", "data", "split", "index", "start", "stop"))
 
@@ -66,6 +67,8 @@ def check_step(data: Mapping[str, Any]) -> StepCall:
     beside = {name: data[name] for name in _BESIDE_ACTION if name in data}
     if "action" in data:
         action = data["action"]
+        if any(name in data for name in _OWN_FIELDS):
+            raise InvalidValueError("send the action flat or as action, not in both places")
         if not isinstance(action, Mapping):
             raise InvalidValueError("action must be an object such as {'test_code': '...'}")
     else:

@@ -72,7 +72,7 @@ class Episode:
     def __init__(self, episode_id: str, task: Task, family: Family, max_attempts: int = DEFAULT_ATTEMPTS) -> None:
         self._family = family
         self._task = task
-        self._last_suite = ""
+        self._last_suite: str | None = None
         self._last_outcome: Outcome | None = None
         self._replies: dict[str, Outcome] = {}
         self._turn = threading.Lock()
@@ -162,10 +162,12 @@ class Episode:
         )
 
     def _view_coverage(self, test_code: str) -> Outcome:
-        feedback = self._family.view_coverage(self._task, test_code or self._last_suite)
+        suite = test_code or self._last_suite
+        feedback = None if suite is None else self._family.view_coverage(self._task, suite)
         before = self._progress
         self._count_step(best_score=before.best_score, attempts_left=before.attempts_left, ended=None)
-        return self._outcome(feedback=feedback)
+        error = "nothing was submitted yet; send test_code with view_coverage" if suite is None else None
+        return self._outcome(feedback=feedback, error=error)
 
     def _finish(self, test_code: str) -> Outcome:
         before = self._progress

@@ -47,6 +47,12 @@ def test_a_step_is_flat_or_nested():
     assert (flat.action.test_code, flat.episode_id, flat.request_id) == ("x", "e", "r")
 
 
+@pytest.mark.parametrize("beside", [{"test_code": "x"}, {"action_type": "done"}, {"notes": ""}])
+def test_a_step_in_both_forms_is_refused_instead_of_half_of_it_judged(beside):
+    with pytest.raises(InvalidValueError, match="not in both places"):
+        check_step({"action": {}, **beside})
+
+
 def test_test_code_may_be_missing_and_has_no_length_limit():
     assert check_step({}).action.test_code == ""
     assert len(check_action({"test_code": "x" * 900_000}).test_code) == 900_000

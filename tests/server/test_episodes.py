@@ -76,6 +76,13 @@ def test_the_secret_is_let_go_at_the_end(open_episode):
     assert episode.task.secret is None
 
 
+def test_coverage_before_anything_was_submitted_says_what_to_send(open_episode):
+    outcome = open_episode().step(VIEW, "")
+    assert outcome.feedback is None
+    assert outcome.error == "nothing was submitted yet; send test_code with view_coverage"
+    assert open_episode().step(VIEW, "x").feedback.message == "1 characters were judged"
+
+
 def test_coverage_without_code_looks_at_the_last_submission(open_episode, scripted):
     episode = open_episode()
     episode.step(SUBMIT, "score=0.5 and more")
