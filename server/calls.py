@@ -16,6 +16,7 @@ MAX_ID_CHARACTERS = 255
 
 _ACTION_FIELDS = tuple(TestAction.model_fields)
 _OWN_FIELDS = ("action_type", "test_code", "notes")
+UNKNOWN_OF_ACTION = f"unknown field; an action has {', '.join(_ACTION_FIELDS)}"
 _BESIDE_ACTION = ("episode_id", "request_id", "timeout_s")
 _KNOWN_FIELDS = frozenset((*_ACTION_FIELDS, *_BESIDE_ACTION, "type", "data", "split", "index", "start", "stop"))
 
@@ -93,18 +94,18 @@ def check_id(text: object, name: str) -> str | None:
     return _text({name: text}, name)
 
 
-def describe(errors: Iterable[Mapping[str, Any]]) -> str:
-    """Put pydantic's errors into a sentence of known field names, without any input."""
-    sentences = dict.fromkeys(_sentence(error) for error in errors)
+def describe(errors: Iterable[Mapping[str, Any]], unknown: str = UNKNOWN_OF_ACTION) -> str:
+    """Put pydantic's errors into a sentence of known field names, without any input; `unknown` is for other fields."""
+    sentences = dict.fromkeys(_sentence(error, unknown) for error in errors)
     return "; ".join(list(sentences)[:3]) or "a field has a value that is not allowed"
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
+def _sentence(error: Mapping[str, Any], unknown: str) -> str:
     kind = str(error.get("type"))
     path = [str(part) for part in error.get("loc", ()) if part in _KNOWN_FIELDS]
     name = ".".join(path) or "a field"
     if kind == "extra_forbidden":
-        return f"unknown field; an action has {', '.join(_ACTION_FIELDS)}"
+        return unknown
     if kind == "missing":
         return f"{name} is missing"
     if kind == "literal_error":

@@ -5,6 +5,7 @@ anything else is answered here, and a WebSocket session goes on after it. Errors
 which never holds input. It sits inside Starlette's own catch-all, so that no exception gets past it.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,13 +15,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from autotest_env.errors import (
     CallerError,
     CapacityReachedError,
+    GraderFailedError,
     InvalidRequestError,
     InvalidValueError,
     SessionError,
     UnknownTypeError,
 )
-from autotest_env.server import bounds
-from autotest_env.server.calls import check_action, describe
+from autotest_env.server import bounds, mcp
+from autotest_env.server.calls import UNKNOWN_OF_ACTION, check_action, describe
 from autotest_env.server.faults import INTERNAL_FAULT, Fault, fault_of, log_failure, passed
 
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -31,7 +33,15 @@ _RPC_PATH = "/mcp"
 _SESSION_PATH = "/ws"
 _PAGE_PREFIX = "/web/"
 _ERROR_FRAME = '{"type":"error"'
-_INVALID_RPC = -32600
+_STOPPING = GraderFailedError("the server is stopping")
+_RESTARTING = 1012
+
+_UNKNOWN_OF_FRAME = {
+    "reset": "unknown field; a reset frame has type and data",
+    "state": "unknown field; a state frame has type only",
+    "close": "unknown field; a close frame has type only",
+    "step": f"{UNKNOWN_OF_ACTION}, and a step frame has type and data",
+}
 
 
 class Rim:
@@ -44,6 +54,8 @@ class Rim:
         """Serve one connection."""
         if scope["type"] == "http":
             await _Exchange(self._app, scope, receive, send).serve()
+        elif scope["type"] == "websocket" and scope["path"] == _RPC_PATH:
+            await _answer_rpc(receive, send)
         elif scope["type"] == "websocket":
             await _Session(self._app, scope, receive, send).serve()
         else:
@@ -63,9 +75,14 @@ class _Exchange:
             if self._scope["method"] in _WITH_BODY:
                 self._body = await self._read_body()
                 _check_body(self._scope["path"], self._body)
-            await self._app(self._scope, self._replay, self._watch)
+            if self._scope["path"] == _RPC_PATH and self._scope["method"] == "POST":
+                await self._reply(200, mcp.answer(bounds.parse_object(self._body or b"{}")))
+            else:
+                await self._app(self._scope, self._replay, self._watch)
         except _GoneError:
             return
+        except asyncio.CancelledError:  # the server stops, and that was all the time there was
+            await self._refuse(fault_of(_STOPPING))
         except Exception as error:  # noqa: BLE001  # the border of the HTTP side
             log_failure(error)
             await self._refuse(fault_of(error))
@@ -100,9 +117,11 @@ class _Exchange:
         if self._started:
             return
         rpc = self._scope["path"] == _RPC_PATH
-        body = json.dumps(_rpc_error(fault.message) if rpc else fault.body()).encode()
-        status = 200 if rpc and fault.code == InvalidValueError.code else fault.status
-        headers = {"content-type": "application/json", "content-length": str(len(body)), **fault.headers()}
+        await self._reply(fault.status, mcp.refusal(fault.message) if rpc else fault.body(), fault.headers())
+
+    async def _reply(self, status: int, content: Mapping[str, Any], further: Mapping[str, str] | None = None) -> None:
+        body = json.dumps(content).encode()
+        headers = {"content-type": "application/json", "content-length": str(len(body)), **(further or {})}
         raw = [(name.lower().encode(), text.encode()) for name, text in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
         await self._send({"type": "http.response.body", "body": body})
@@ -118,10 +137,20 @@ class _Session:
     def __init__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         self._app, self._scope, self._receive, self._send = app, scope, receive, send
         self._open = False
+        self._asked: str | None = None
+        """Type of the frame that the application works on."""
 
     async def serve(self) -> None:
+        running = asyncio.ensure_future(self._app(self._scope, self._admit, self._translate))
         try:
-            await self._app(self._scope, self._admit, self._translate)
+            await asyncio.wait({running})
+            running.result()
+        except asyncio.CancelledError:  # the server stops, and that was all the time there was
+            if self._open and self._asked is not None:
+                await self._answer(fault_of(_STOPPING))
+            if self._open:
+                await self._send({"type": "websocket.close", "code": _RESTARTING})
+            running.cancel()
         except Exception as error:  # noqa: BLE001  # the border of the WebSocket side
             log_failure(error)
             if self._open:
@@ -135,25 +164,17 @@ class _Session:
                 self._open = self._open and message["type"] != "websocket.disconnect"
                 return message
             try:
-                self._check(message.get("text"))
+                data = _parse_frame(message)
+                if self._scope["path"] != _SESSION_PATH or data.get("type") != "mcp":
+                    self._asked = str(data.get("type"))
+                    return message
+                reply = {"type": "mcp", "data": _answer_of_frame(data)}
+                await self._send({"type": "websocket.send", "text": json.dumps(reply)})
             except CallerError as error:
                 await self._answer(fault_of(error))
-            else:
-                return message
-
-    def _check(self, text: str | None) -> None:
-        if text is None:
-            raise InvalidRequestError("frames must be text holding a JSON object, not binary")
-        data = bounds.parse_object(text)
-        if self._scope["path"] == _RPC_PATH:
-            _check_rpc(data)
-        elif self._scope["path"] == _SESSION_PATH and data.get("type") == "mcp":
-            _check_rpc(data.get("data"))
 
     async def _answer(self, fault: Fault) -> None:
-        rpc = self._scope["path"] == _RPC_PATH
-        frame = _rpc_error(fault.message) if rpc else fault.frame()
-        await self._send({"type": "websocket.send", "text": json.dumps(frame)})
+        await self._send({"type": "websocket.send", "text": json.dumps(fault.frame())})
 
     async def _translate(self, message: Message) -> None:
         if message["type"] == "websocket.accept":
@@ -161,17 +182,48 @@ class _Session:
         elif message["type"] == "websocket.close":
             self._open = False
         elif (message.get("text") or "").startswith(_ERROR_FRAME):
-            message = {**message, "text": json.dumps(_translated(json.loads(message["text"])["data"]))}
+            frame = _translated(json.loads(message["text"])["data"], self._asked)
+            message = {**message, "text": json.dumps(frame)}
+        if message["type"] == "websocket.send":
+            self._asked = None
         await self._send(message)
 
 
-def _translated(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn the data of an error frame of OpenEnv's into a frame of ours."""
+async def _answer_rpc(receive: Receive, send: Send) -> None:
+    """Serve the WebSocket at /mcp without a session of OpenEnv's behind it."""
+    while (message := await receive())["type"] != "websocket.disconnect":
+        if message["type"] == "websocket.connect":
+            await send({"type": "websocket.accept"})
+            continue
+        try:
+            reply = mcp.answer(_parse_frame(message))
+        except CallerError as error:
+            reply = mcp.refusal(str(error))
+        await send({"type": "websocket.send", "text": json.dumps(reply)})
+
+
+def _parse_frame(message: Message) -> dict[str, Any]:
+    text = message.get("text")
+    if text is None:
+        raise InvalidRequestError("frames must be text holding a JSON object, not binary")
+    return bounds.parse_object(text)
+
+
+def _answer_of_frame(data: Mapping[str, Any]) -> dict[str, Any]:
+    request = data.get("data")
+    if not isinstance(request, Mapping) or not mcp.is_request(request):
+        raise InvalidValueError(mcp.NOT_A_REQUEST)
+    return mcp.answer(request)
+
+
+def _translated(data: Mapping[str, Any], asked: str | None) -> dict[str, Any]:
+    """Turn the data of an error frame of OpenEnv's, about a frame of the type asked, into a frame of ours."""
     code = data.get("code")
     if code == "EXECUTION_ERROR":
         return passed(str(data.get("message"))).frame()
     if code == "VALIDATION_ERROR":
-        return fault_of(InvalidValueError(describe(data.get("errors", ())))).frame()
+        unknown = _UNKNOWN_OF_FRAME.get(asked or "", UNKNOWN_OF_ACTION)
+        return fault_of(InvalidValueError(describe(data.get("errors", ()), unknown))).frame()
     if code == "UNKNOWN_TYPE":
         return fault_of(UnknownTypeError("type must be reset, step, state, close or mcp")).frame()
     if code == "CAPACITY_REACHED":
@@ -192,11 +244,6 @@ def _check_body(path: str, body: bytes) -> None:
             check(data)
 
 
-def _check_rpc(data: object) -> None:
-    if not isinstance(data, Mapping) or data.get("jsonrpc") != "2.0" or not isinstance(data.get("method"), str):
-        raise InvalidValueError("this must be a JSON-RPC 2.0 request: jsonrpc, method, and optionally params and id")
-
-
 def _check_page_step(data: Mapping[str, Any]) -> None:
     action = {"message": ""} if "message" in data else data.get("action", {})
     if not isinstance(action, Mapping):
@@ -205,11 +252,6 @@ def _check_page_step(data: Mapping[str, Any]) -> None:
 
 
 _BODY_CHECKS: dict[str, Callable[[Mapping[str, Any]], None]] = {
-    _RPC_PATH: _check_rpc,
     "/web/step": _check_page_step,
     "/web/reset": lambda _: None,  # its values are checked where every reset's are
 }
-
-
-def _rpc_error(message: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "error": {"code": _INVALID_RPC, "message": message}, "id": None}

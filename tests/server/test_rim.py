@@ -106,13 +106,12 @@ def test_after_an_answer_has_begun_nothing_is_added_to_it():
     assert [message["type"] for message in http(app, b"{}")] == ["http.response.start"]
 
 
-@pytest.mark.parametrize("path", ["/ws", "/mcp"])
-def test_an_exception_out_of_a_session_is_told_before_the_socket_closes(path):
+def test_an_exception_out_of_a_session_is_told_before_the_socket_closes():
     async def app(scope, receive, send):
         await send(ACCEPT)
         raise RuntimeError("marker")
 
-    accepted, frame, close = websocket(app, path=path)
+    accepted, frame, close = websocket(app)
     assert "marker" not in json.dumps(frame)
     assert (accepted, close["code"]) == (ACCEPT, 1011)
 

@@ -1,12 +1,14 @@
 import json
 import time
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 MARKER = "marker-7f3a"
+SCRIPTED = Path(__file__).with_name("scripted.py")
 
 
 class Session:
@@ -164,6 +166,50 @@ def test_a_session_too_many_is_told_so_until_another_closes(scripted_server):
 def test_an_unknown_session_id_is_not_repeated(scripted_server):
     with connect(f"{scripted_server.ws_url}?session_id={MARKER}") as socket:
         check_refused(json.loads(socket.recv(timeout=30)), "SESSION_ERROR")
+
+
+@pytest.mark.parametrize(
+    ("frame", "right"),
+    [
+        ({"type": "reset", "x": 1}, "a reset frame has type and data"),
+        ({"type": "state", "data": {}}, "a state frame has type only"),
+        ({"type": "step", "data": {"x": 1}}, "an action has metadata, action_type, test_code, notes"),
+    ],
+)
+def test_an_unknown_field_is_refused_with_those_of_its_frame(session, frame, right):
+    session.reset(seed=5)
+    assert right in session.send(frame)["data"]["message"]
+
+
+def test_a_session_is_told_that_the_server_stops_before_it_closes(tmp_path, start_server):
+    command = [str(SCRIPTED), "--sessions", "2"]
+    with start_server(command, tmp_path / "log") as server, connect(server.ws_url) as socket:
+        session = Session(socket)
+        session.reset(seed=5)
+        socket.send(json.dumps({"type": "step", "data": {"test_code": "wait=3"}}))
+        time.sleep(0.5)
+        server.process.terminate()
+        reply = json.loads(socket.recv(timeout=10))
+        check_refused(reply, "GRADER_FAILED")
+        assert reply["data"]["message"] == "the server is stopping"
+        server.process.wait(15)
+        assert "Traceback" not in server.log.read_text()
+
+
+def test_mcp_frames_are_refused_without_their_text(session):
+    request = {"jsonrpc": "2.0", "method": f"openenv/{MARKER}", "id": 7, "params": {"session_id": MARKER}}
+    reply = session.send({"type": "mcp", "data": request})
+    assert (reply["type"], reply["data"]["id"], reply["data"]["error"]["code"]) == ("mcp", 7, -32601)
+    assert MARKER not in json.dumps(reply)
+
+
+def test_mcp_sockets_take_no_sessions(scripted_server):
+    url = scripted_server.ws_url.removesuffix("/ws") + "/mcp"
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(connect(url))
+        session = Session(stack.enter_context(connect(scripted_server.ws_url)))
+        assert session.send({"type": "reset"})["type"] == "observation"
 
 
 def test_mcp_still_answers(scripted_server):
