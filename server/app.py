@@ -9,6 +9,7 @@ import asyncio
 import atexit
 import functools
 import logging
+import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -117,6 +118,7 @@ def _close_at_shutdown(app: "FastAPI", close: Callable[[], None]) -> None:
             await asyncio.to_thread(close)  # it waits for running jobs, and answers in flight still have to leave
 
     app.router.lifespan_context = lifespan
+    app.state.stop = close
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -129,7 +131,9 @@ def _parser() -> argparse.ArgumentParser:
         help="port to listen on, 0 for a free one; may be given more than once; default AUTOTEST_PORTS, else 7860",
     )
     parser.add_argument(
-        "--ready-fd", type=int, help="descriptor that gets one line `host port` per socket once requests are answered"
+        "--ready-fd",
+        type=_descriptor,
+        help="descriptor that gets one line `host port` per socket once requests are answered",
     )
     return parser
 
@@ -137,6 +141,14 @@ def _parser() -> argparse.ArgumentParser:
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= MAX_PORT):
         raise argparse.ArgumentTypeError(f"a port is a number from 0 to {MAX_PORT}")
+    return int(text)
+
+
+def _descriptor(text: str) -> int:
+    try:
+        os.fstat(int(text))
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError("must be the number of an open descriptor") from None
     return int(text)
 
 

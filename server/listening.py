@@ -1,9 +1,11 @@
 """Sockets and the serving loop."""
 
 import asyncio
+import errno
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 import uvicorn
@@ -13,20 +15,23 @@ from autotest_env.errors import SetupError
 
 BACKLOG = 2048
 GRACE_S = 5
-"""Seconds a request in flight gets at shutdown."""
+"""Seconds that stopping the graders may take, and then a request still in flight."""
+_SETTLE_S = 0.5
+"""An answer that is ready gets so long to reach its caller."""
 
 
 def bind(host: str, ports: tuple[int, ...]) -> list[socket.socket]:
-    """Bind one socket per port. Raises SetupError naming the port that is taken."""
+    """Listen on one socket per port, callers wait until they are served. Raises SetupError naming what is wrong."""
     sockets: list[socket.socket] = []
-    for port in ports:
+    for port in [*dict.fromkeys(filter(None, ports)), *(port for port in ports if port == 0)]:
         try:
             sockets.append(_bound(host, port))
         except OSError as error:
             for bound in sockets:
                 bound.close()
+            other = "--host" if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL else "--port"
             raise SetupError(
-                f"cannot listen on {host} port {port} ({error.strerror or error}); choose another with --port"
+                f"cannot listen on {host} port {port} ({error.strerror or error}); choose another with {other}"
             ) from error
     return sockets
 
@@ -42,15 +47,18 @@ def serve(app: FastAPI, sockets: list[socket.socket], log_level: str, *, ready_f
         ws_per_message_deflate=False,
     )
     with suppress(KeyboardInterrupt):
-        asyncio.run(_AnnouncingServer(config, ready_fd).serve(sockets))
+        asyncio.run(_Server(config, ready_fd, getattr(app.state, "stop", None)).serve(sockets))
         return 0
     return 130
 
 
-class _AnnouncingServer(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready_fd: int | None) -> None:
+class _Server(uvicorn.Server):
+    """Says where it listens; at the end it stops the graders first, so that whoever waits for them is told."""
+
+    def __init__(self, config: uvicorn.Config, ready_fd: int | None, stop: Callable[[], None] | None) -> None:
         super().__init__(config)
         self._ready_fd = ready_fd
+        self._stop = stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -64,6 +72,22 @@ class _AnnouncingServer(uvicorn.Server):
             with os.fdopen(self._ready_fd, "w") as ready:
                 ready.writelines(f"{host} {port}\n" for host, port in places)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        if self._stop is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(asyncio.to_thread(self._stop)), GRACE_S)
+        await self._settle()
+        for task in self.server_state.tasks:  # open sessions, and whoever is still not answered: the rim tells them
+            task.cancel()
+        await self._settle()
+        await super().shutdown(sockets)
+
+    async def _settle(self) -> None:
+        if self.server_state.tasks:
+            await asyncio.wait(list(self.server_state.tasks), timeout=_SETTLE_S)
+
 
 def _bound(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(
@@ -73,6 +97,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(BACKLOG)
     except OSError:
         bound.close()
         raise

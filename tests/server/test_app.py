@@ -1,18 +1,25 @@
 """The process: start, refusal to start, end."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import requests
 
+from autotest_env.errors import SetupError
+from autotest_env.server.listening import bind
+
 ROOT = Path(__file__).resolve().parents[2]
 ENDLESS = "def test_it():\n    while True:\n        pass\n"
+SCRIPTED = ROOT / "tests/server/scripted.py"
 SERVER = [sys.executable, "-m", "autotest_env.server.app"]
 
 
@@ -49,6 +56,46 @@ def test_a_taken_port_is_named():
     assert text.count("\n") == 1
 
 
+def test_a_port_of_somebody_who_does_not_answer_yet_is_taken_all_the_same():
+    with closing(bind("127.0.0.1", (0,))[0]) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(SetupError, match=f"port {port} .*another with --port"):
+            bind("127.0.0.1", (port,))
+
+
+def test_a_port_given_twice_is_listened_on_once():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    sockets = bind("127.0.0.1", (port, 0, port, 0))
+    for each in sockets:
+        each.close()
+    assert len(sockets) == 3
+
+
+@pytest.mark.parametrize("host", ["no such host", "192.0.2.1"])
+def test_a_host_that_is_not_ours_is_told_apart_from_a_port(host):
+    with pytest.raises(SetupError, match="choose another with --host"):
+        bind(host, (0,))
+
+
+def test_a_step_that_outlasts_the_stop_is_answered_all_the_same(tmp_path, start_server):
+    with start_server([str(SCRIPTED)], tmp_path / "log") as server, ThreadPoolExecutor() as pool:
+        requests.post(f"{server.url}/reset", json={"seed": 1}, timeout=30)
+        answer = pool.submit(requests.post, f"{server.url}/step", json={"test_code": "wait=3"}, timeout=30)
+        time.sleep(0.5)
+        server.process.terminate()
+        assert answer.result().status_code == 503
+        assert answer.result().headers["Retry-After"] == "5"
+        assert answer.result().json()["error"]["code"] == "GRADER_FAILED"
+        server.process.wait(15)
+        assert "Traceback" not in server.log.read_text()
+
+
+@pytest.mark.parametrize("number", ["99", "x", "-1"])
+def test_a_descriptor_that_is_not_open_is_refused(number):
+    assert "must be the number of an open descriptor" in start_refused(f"--ready-fd={number}")
+
+
 @pytest.mark.parametrize("port", ["http", "-1", "70000"])
 def test_a_port_that_is_none_is_refused(port):
     assert "0 to 65535" in start_refused(f"--port={port}")
@@ -58,16 +105,18 @@ def test_a_port_that_is_none_is_refused(port):
 def test_a_signal_ends_the_server_and_all_its_processes_even_while_a_suite_runs(number, tmp_path, start_server):
     with start_server(["-m", "autotest_env.server.app", "--port", "0"], tmp_path / "log") as server:
         requests.post(f"{server.url}/reset", json={"seed": 1}, timeout=30)
-        post = "import sys, requests; requests.post(sys.argv[1], json={'test_code': sys.argv[2]})"
+        post = "import sys, requests; print(requests.post(sys.argv[1], json={'test_code': sys.argv[2]}).text)"
         sender = subprocess.Popen(
-            [sys.executable, "-c", post, f"{server.url}/step", ENDLESS], stderr=subprocess.DEVNULL
+            [sys.executable, "-c", post, f"{server.url}/step", ENDLESS], stdout=subprocess.PIPE, text=True
         )
         time.sleep(1.5)
         pids = children(server.pid)
         assert len(pids) >= 2
         server.process.send_signal(number)
         server.process.wait(15)
-        sender.wait(15)
+        said, _ = sender.communicate(timeout=15)
+        refused = {"error": {"code": "GRADER_FAILED", "message": "the server is stopping"}}
+        assert json.loads(said) == refused or json.loads(said)["reward"] == 0.0
         time.sleep(0.5)
         assert alive(pids) == []
         assert "Traceback" not in server.log.read_text()
