@@ -16,10 +16,14 @@ from typing import Any
 _TRACERS = frozenset({"sys.settrace", "sys.setprofile", "sys.monitoring.register_callback", "sys._current_frames"})
 _COLLECTOR = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
 _READS = "object.__getattr__"
+_FRAMES = "sys._getframe"
+_WATCHED = _TRACERS | _COLLECTOR | {_READS, _FRAMES}
 _CODE_NAMES = frozenset({"__code__", "f_code", "gi_code", "cr_code", "tb_frame", "gi_frame", "cr_frame", "ag_code"})
 _NEVER_ALLOWED = ("dis", "gc", "ctypes", "opcode")
 _LEAKS = frozenset(
-    "getmembers _getmembers getmembers_static getattr_static getinnerframes getouterframes trace stack".split()
+    (
+        "getmembers _getmembers getmembers_static getattr_static getinnerframes getouterframes trace stack getrawcode"
+    ).split()
 )
 """Functions of trusted modules that hand out what they read, also when they call each other."""
 
@@ -40,11 +44,13 @@ def watch(
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal busy
-        if busy or (event != _READS and event not in _TRACERS and event not in _COLLECTOR):
+        if busy or event not in _WATCHED:
             return
         busy = True
         try:
             if event == _READS and (arguments[1] not in _CODE_NAMES or not _is_of_program(arguments[0], program)):
+                return
+            if event == _FRAMES and not _is_called_by(program, sys._getframe(1)):
                 return
             if _is_allowed(event, sys._getframe(1), trusted, tracing=tracing):
                 return
@@ -61,6 +67,15 @@ def _is_allowed(event: str, caller: FrameType, trusted: frozenset[int], *, traci
     parent = caller.f_back
     frames_trusted = id(caller.f_globals) in trusted and parent is not None and id(parent.f_globals) in trusted
     return frames_trusted and caller.f_code.co_name not in _LEAKS
+
+
+def _is_called_by(program: dict[str, Any], frame: FrameType | None) -> bool:
+    """Whether a frame of the program is among the callers: then a look at the callers is a look at it."""
+    while frame is not None:
+        if frame.f_globals is program:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_of_program(thing: object, program: dict[str, Any]) -> bool:

@@ -27,6 +27,8 @@ def do_job(job: int, report: int, limits: confine.Limits, tools: Tools) -> None:
         confine.die_with_parent()
         os.setsid()
         os.chdir(tools.run_folder)
+        os.close(0)  # an open file is shared by all who inherit it: each child opens its own
+        os.open(os.devnull, os.O_RDWR)
         for standard in (1, 2):
             os.dup2(0, standard)
         header, blobs = frames.unpack(frames.read_all(job, MAX_JOB_BYTES))
@@ -46,10 +48,14 @@ def do_job(job: int, report: int, limits: confine.Limits, tools: Tools) -> None:
 
 
 def _run(header: dict[str, Any], blobs: list[bytes], report: int, prepared: session.Prepared) -> dict[str, Any]:
+    write, leave, represent = os.write, os._exit, header["represent"]  # kept where a suite does not find them
+
     def distrust(what: str) -> None:
-        detail = f"the suite looked into the program: {what}" if header["represent"] else ""
-        frames.write_all(report, frames.pack({"end": RunEnd.UNTRUSTED, "detail": detail, "tests": {}, "lines": []}))
-        audit.leave(0)
+        try:
+            detail = f"the suite looked into the program: {what}" if represent else ""
+            write(report, frames.pack({"end": RunEnd.UNTRUSTED, "detail": detail, "tests": {}, "lines": []}))
+        finally:
+            leave(0)
 
     suite = session.suite_module()
     lines = _Lines(header["module"]) if header["cover"] else None

@@ -4,17 +4,20 @@ Covered, each by a layer that is applied in the child before any submitted code 
 
 * rlimits: CPU seconds, address space, size of a file, open files, no core dumps.
 * no_new_privs and capabilities: no privilege is gained, and root keeps none.
-* seccomp: no sockets to anywhere, no new processes or programs (threads start), no signals to anybody, no ptrace, no
-  memory of other processes, no mounts or namespaces, no io_uring, bpf, keyrings, System V or POSIX queues; modes,
-  owners, times and extended attributes of files cannot be changed (they would outlive the run).
+* seccomp (a list of what is refused): no sockets to anywhere, no new processes or programs (threads start), no signals
+  to anybody, no ptrace, no memory of other processes, no mounts or namespaces, no io_uring, bpf, keyrings, System V or
+  POSIX queues; no file locks, leases or cache advice, and modes, owners, times and extended attributes of files cannot
+  be changed: all these outlive a run or reach another one.
 * landlock: files are readable only in the standard library, in `READABLE_PACKAGES` and in shared libraries;
   writable only in this run's folder, which is emptied after the run. Nothing of this package, of installed
   libraries, of /proc or /tmp can be opened.
 
-Not covered: timing and load of the machine can be observed; names and sizes of files everywhere can be looked up
-(stat), their content cannot; the number of files in the run's folder is bounded only by CPU time; a kernel bug is a way
-out. A submission runs in the same process as the reporter, so it can write that process's report. It gains nothing: the
-process holds one text and does not know which, so a forged report knows no more than a test.
+Not covered: timing and load of the machine can be observed, and so can names and sizes of files everywhere (stat). The
+caches of the kernel remember which names and pages were asked for, and a clock tells: a few bits can pass from one run
+to the next that way, so who judges must not make runs in an order that can be known (see the families' evidence).
+Sleeping and working suites hold a grader for as long as the limits allow. A kernel bug is a way out. A submission runs
+in the same process as the reporter, so it can write that process's report. It gains nothing: the process holds one text
+and does not know which, so a forged report knows no more than a test.
 
 A layer that the machine lacks is reported with the reason, and `Isolation.REQUIRED` refuses to start without it.
 """
@@ -58,6 +61,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 
 _SECCOMP_MODE_FILTER = 2
 _SIGKILL = 9
 _CLONE_THREAD = 0x00010000
+_F_GETPIPE_SZ, _TCGETS, _TIOCSTI, _FIOCLEX = 1032, 0x5401, 0x5412, 0x5451
 
 
 class Isolation(StrEnum):
@@ -80,7 +84,8 @@ class Limits:
 _REFUSED = (
     "socket connect bind listen accept accept4 sendmsg sendmmsg "
     "fork vfork execve execveat "
-    "truncate setrlimit timer_create "
+    "truncate setrlimit timer_create memfd_create memfd_secret fallocate "
+    "flock fadvise64 readahead mincore cachestat sync syncfs "
     "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_getfd pidfd_send_signal "
     "ptrace process_vm_readv process_vm_writev process_madvise kcmp "
     "mount umount2 pivot_root chroot unshare setns open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr "
@@ -249,10 +254,15 @@ def _build_filter() -> bytes:
     refuse(["prlimit64"], errno.EPERM, seccomp.Arg(0, seccomp.NE, 0))
     refuse(["prlimit64"], errno.EPERM, seccomp.Arg(2, seccomp.NE, 0))
     refuse(["prctl"], errno.EPERM, seccomp.Arg(0, seccomp.EQ, _PR_SET_PDEATHSIG))
-    for command in (8, 10, 15):  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals by way of the kernel
+    for command in (*range(5, 40), *range(1024, 1030)):  # locks, leases, owners, notices: they reach other processes
         refuse(["fcntl"], errno.EPERM, seccomp.Arg(1, seccomp.EQ, command))
-    for request in (0x5412, 0x8901, 0x8902):  # TIOCSTI, FIOSETOWN, SIOCSPGRP
-        refuse(["ioctl"], errno.EPERM, seccomp.Arg(1, seccomp.EQ, request))
+    refuse(["fcntl"], errno.EPERM, seccomp.Arg(1, seccomp.GT, _F_GETPIPE_SZ))
+    refuse(["ioctl"], errno.EPERM, seccomp.Arg(1, seccomp.LT, _TCGETS))
+    refuse(["ioctl"], errno.EPERM, seccomp.Arg(1, seccomp.EQ, _TIOCSTI))
+    refuse(["ioctl"], errno.EPERM, seccomp.Arg(1, seccomp.GT, _FIOCLEX))
+    refuse(["preadv2", "pwritev2"], errno.EPERM, seccomp.Arg(5, seccomp.NE, 0))
+    for advice in (20, 21):  # MADV_COLD, MADV_PAGEOUT
+        refuse(["madvise"], errno.EPERM, seccomp.Arg(2, seccomp.EQ, advice))
     with tempfile.TemporaryFile() as file:
         rules.export_bpf(file)
         file.seek(0)

@@ -16,6 +16,7 @@ from autotest_env.sandbox.suite import MAX_CASES, MAX_MESSAGE_CHARS, RunEnd, Tes
 _MAX_PARAMETER_IDS = 20 * MAX_CASES
 _Phase = Literal["setup", "call", "teardown"]
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
+_FOLDER = re.compile(r"(?:/[\w.]+)*/autotest-\w*(?:/w\d+)?(?:/run)?")
 _FLAWS = (TestOutcome.ERROR, TestOutcome.FAILED)
 
 
@@ -133,7 +134,7 @@ class Recorder:
 def steady(text: str, folder: str) -> str:
     """Cap a message, take out what differs from run to run (memory addresses, the run's folder), escape surrogates."""
     text = text[: 2 * MAX_MESSAGE_CHARS].encode("utf-8", "backslashreplace").decode()
-    return _ADDRESS.sub("0x...", text.replace(folder, "."))[:MAX_MESSAGE_CHARS]
+    return _ADDRESS.sub("0x...", _FOLDER.sub(".", text.replace(folder, ".")))[:MAX_MESSAGE_CHARS]
 
 
 def _name(item: pytest.Item) -> str:

@@ -75,7 +75,7 @@ def _parse(end: ChildEnd) -> SuiteResult:
         tests=tuple(_read_test(name, record) for name, record in tests.items()),
         detail=_text(header["detail"], MAX_MESSAGE_CHARS),
         cpu_s=end.cpu_s,
-        lines=frozenset(int(line) for line in lines),
+        lines=frozenset(line for line in lines if type(line) is int),
     )
 
 

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from autotest_env.sandbox.confine import Isolation, hide_from_peers
 from autotest_env.sandbox.report import read_compiled, read_result
 from autotest_env.sandbox.suite import (
     IDLE_S,
+    STEP_IDLE_S,
     STEP_OWN_S,
     STEP_WALL_S,
     CompiledSuite,
@@ -51,6 +52,7 @@ class SandboxOptions:
     """Most submissions that may wait for a turn."""
     queue_wall_s: float = 25.0
     step_own_s: float = STEP_OWN_S
+    step_idle_s: float = STEP_IDLE_S
     step_wall_s: float = STEP_WALL_S
 
 
@@ -67,7 +69,7 @@ class Grading:
         self._options = options
         self._deadline = time.monotonic() + options.step_wall_s
         self.calls: deque[_Call] = deque()
-        self._used_s = 0.0
+        self._used_s = self._idle_s = 0.0
         self._lock = threading.Lock()
 
     def compile(self, source: str) -> CompiledSuite | RefusedSuite:
@@ -94,12 +96,13 @@ class Grading:
     @property
     def left_s(self) -> float:
         """Own time that the submission's runs may still take."""
-        return self._options.step_own_s - self._used_s
+        return min(self._options.step_own_s - self._used_s, self._options.step_idle_s - self._idle_s)
 
-    def use(self, own_s: float) -> None:
+    def use(self, end: ChildEnd) -> None:
         """Count a run's own time; called by the grader threads."""
         with self._lock:
-            self._used_s += own_s
+            self._used_s += end.own_s
+            self._idle_s += max(0.0, end.own_s - end.cpu_s)
 
     def _job(self, header: dict[str, Any], blobs: tuple[bytes, ...], cpu_s: float) -> Job:
         return Job(header=header, blobs=blobs, cpu_s=cpu_s, own_s=cpu_s + IDLE_S, deadline=self._deadline)
@@ -117,11 +120,10 @@ class _Call:
     future: "Future[ChildEnd]" = field(default_factory=Future)
 
     def make(self, grader: Grader) -> ChildEnd:
-        left_s = self.grading.left_s
-        if left_s <= 0.0:
+        if self.grading.is_used_up:
             return ChildEnd(report=b"", stopped=Stop.WALL, status=0, cpu_s=0.0, own_s=0.0)
-        end = grader.make(replace(self.job, own_s=min(self.job.own_s, left_s)))
-        self.grading.use(end.own_s)
+        end = grader.make(self.job)
+        self.grading.use(end)
         return end
 
 

@@ -28,7 +28,7 @@ from autotest_env.sandbox.rewrite import SUITE_FILE
 from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_ID_CHARS, RunEnd
 
 _SUITE_MODULE = "test_suite"
-_PLUGINS_OFF = "cacheprovider doctest junitxml pastebin stepwise setuponly setupplan faulthandler".split()
+_PLUGINS_OFF = "cacheprovider doctest pastebin stepwise setuponly setupplan faulthandler".split()
 _PLUGINS_OFF += ["threadexception", "unraisableexception"]
 
 
@@ -180,6 +180,9 @@ def _end_of(stop: BaseException) -> tuple[RunEnd, str]:
 
 
 def _note_threads(facts: Facts) -> None:
+    pools = sys.modules.get("concurrent.futures.thread")
+    if pools is not None:
+        pools._python_exit()  # what the interpreter's own exit does: idle threads of pools end
     left = threading.active_count() - 1
     if left:
         facts.end = RunEnd.THREADS_LEFT

@@ -15,8 +15,10 @@ MAX_CODE_BYTES = 1 << 20
 """Of a compiled suite."""
 RUN_CPU_S = 2.0
 """CPU seconds of the first run."""
-IDLE_S = 4.0
+IDLE_S = 3.0
 """Seconds a run may do nothing, beside its CPU time."""
+STEP_IDLE_S = 6.0
+"""Seconds all runs of a submission may do nothing together: sleeping suites hold graders that others wait for."""
 STEP_OWN_S = 16.0
 """Seconds all runs of a submission may take together: CPU and waiting, without the time they wait for a processor."""
 STEP_WALL_S = 20.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-MAX_THREADS = 64
+MAX_THREADS = 16
 MAX_FILES = 5_000
 MAX_BYTES = 64 << 20
 

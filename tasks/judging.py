@@ -14,6 +14,12 @@ MAX_USEFUL = 8
 CREDIT_EXPONENT = 3
 """Credit is the share of noticed wrong versions to this power; with 2, coins earn about twice as much."""
 
+TIME_FACTOR = 5
+"""Hanging on a variant notices it when it took this many times the CPU time of the slowest run on correct code."""
+
+LEAST_HANG_CPU_S = 0.5
+"""Below this, what a run costs is mostly the process itself."""
+
 DISTRUSTED = (
     RunEnd.UNTRUSTED,
     RunEnd.GARBLED,
@@ -47,9 +53,8 @@ class BugRuns:
 class Evidence:
     """The facts of all runs of one submission; runs that could not change the score were not made."""
 
-    reference: tuple[SuiteResult, ...]
-    """First and, if made, last run."""
     shown: SuiteResult
+    reference: tuple[SuiteResult, ...] = ()
     decoys: tuple[SuiteResult, ...] = ()
     null: SuiteResult | None = None
     bugs: tuple[BugRuns, ...] = ()
@@ -96,9 +101,11 @@ class Verdicts:
 
 def failure(evidence: Evidence) -> RunEnd | None:
     """Why the submission as a whole scores 0, if it does: a bad reference run, or a result that cannot be trusted."""
-    first = evidence.reference[0]
-    if first.end is not RunEnd.COMPLETED:
-        return first.end
+    if evidence.null is not None and {evidence.shown.end, evidence.null.end} == {RunEnd.CPU_LIMIT}:
+        return RunEnd.CPU_LIMIT  # it loops whatever it is run against
+    for result in evidence.reference[:1]:
+        if result.end is not RunEnd.COMPLETED:
+            return result.end
     if evidence.out_of_time:
         return RunEnd.WALL_LIMIT
     variants = chain.from_iterable((*runs.renderings, *runs.siblings) for runs in evidence.bugs)
@@ -112,11 +119,13 @@ def judge(evidence: Evidence) -> Verdicts:
     first = evidence.reference[0]
     submitted = functions_of(first)
     valid = submitted
-    for result in (*evidence.reference, *evidence.decoys):
+    correct = (*evidence.reference, *evidence.decoys)
+    for result in correct:
         valid &= passing(result, first)
     silent = passing(evidence.null, first) if evidence.null is not None else submitted
     asserting = valid - silent
-    credits = [credit(runs, first, asserting) for runs in evidence.bugs]
+    hang_cpu_s = max(LEAST_HANG_CPU_S, TIME_FACTOR * max(result.cpu_s for result in correct))
+    credits = [credit(runs, first, asserting, hang_cpu_s) for runs in evidence.bugs]
     credits += [0.0] * (evidence.bug_count - len(credits))
     return Verdicts(submitted=submitted, valid=valid, asserting=asserting, credits=tuple(credits))
 
@@ -134,29 +143,29 @@ def passing(result: SuiteResult, first: SuiteResult) -> frozenset[FunctionId]:
     return functions_of(first) - {test.function for test in first.tests if test.id not in passed}
 
 
-def failing(result: SuiteResult, first: SuiteResult) -> frozenset[FunctionId]:
+def failing(result: SuiteResult, first: SuiteResult, hang_cpu_s: float = 0.0) -> frozenset[FunctionId]:
     """Return the functions that notice a wrong version: a test failed in its call, or was running at the CPU limit.
 
     A run in which other tests appear than on the reference, or which ended in any other way, notices nothing.
     """
-    if result.end is RunEnd.CPU_LIMIT and 0 < result.started <= len(first.tests):
+    if result.end is RunEnd.CPU_LIMIT and result.cpu_s >= hang_cpu_s and 0 < result.started <= len(first.tests):
         return frozenset({first.tests[result.started - 1].function})
     if result.end is not RunEnd.COMPLETED or _ids(result) != _ids(first):
         return frozenset()
     return frozenset(test.function for test in result.tests if test.outcome is TestOutcome.FAILED)
 
 
-def credit(runs: BugRuns, first: SuiteResult, asserting: frozenset[FunctionId]) -> float:
+def credit(runs: BugRuns, first: SuiteResult, asserting: frozenset[FunctionId], hang_cpu_s: float = 0.0) -> float:
     """Return the largest, over asserting tests, of (share of {bug, siblings} that this one test notices) cubed.
 
     0 for tests that do not notice the bug itself in both renderings.
     """
     noticed = asserting
     for result in runs.renderings:
-        noticed &= failing(result, first)
+        noticed &= failing(result, first, hang_cpu_s)
     if len(runs.renderings) < 2 or not noticed:
         return 0.0
-    siblings = [failing(result, first) for result in runs.siblings]
+    siblings = [failing(result, first, hang_cpu_s) for result in runs.siblings]
     shares = [(1 + sum(test in sibling for sibling in siblings)) / (1 + len(siblings)) for test in noticed]
     return float(max(shares) ** CREDIT_EXPONENT)
 

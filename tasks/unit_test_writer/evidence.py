@@ -1,4 +1,10 @@
-"""Which runs a submission needs, in which order, and their facts. Runs things, judges nothing."""
+"""Which runs a submission needs, in which order, and their facts. Runs things, judges nothing.
+
+Caches of the machine remember what a run did (see `sandbox.confine`, not covered), so a suite may find out whether it
+is the first to run, or what earlier ones returned. Therefore correct and wrong programs are mixed in every phase, and
+the first phase holds one correct program among seven: whoever takes a run for the correct one is right once in seven.
+Only the shown code and the null program, which a suite can recognise anyway, are run before.
+"""
 
 import random
 from collections.abc import Hashable, Mapping
@@ -7,16 +13,12 @@ from dataclasses import dataclass, field, replace
 from autotest_env.mutation.rendering import catalogue
 from autotest_env.sandbox.run import Grading
 from autotest_env.sandbox.suite import RUN_CPU_S, CompiledSuite, Program, RunJob, SuiteResult
-from autotest_env.tasks.judging import BugRuns, Evidence, failing, failure, judge
+from autotest_env.tasks.judging import TIME_FACTOR, BugRuns, Evidence, failing, failure, judge
 from autotest_env.tasks.texts import Texts
 from autotest_env.tasks.unit_test_writer.generate import Secret
 
 DECOYS = 5
 SIBLINGS = 3
-TIME_FACTOR = 5
-"""A run on a variant may take this many times the CPU time of the slowest run on correct code."""
-_LEAST_CPU_S = 0.5
-"""Below this, what a run costs is mostly the process itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,65 +49,58 @@ def draw(bugs: tuple[str, ...], rng: random.Random) -> Draw:
 def collect(secret: Secret, suite: CompiledSuite, grading: Grading, texts: Texts, rng: random.Random) -> Evidence:
     """Make the runs of a submission; those that cannot change the score any more are left out."""
     drawn = draw(secret.bugs, rng)
-    everything = dict.fromkeys(secret.bugs, 1)
-    shown, first = grading.run(
+    runs = _Runs(suite, grading, rng)
+    program = texts.plain(dict.fromkeys(secret.bugs, 1))
+    shown, null = grading.run(
         [
-            RunJob(program=texts.plain(everything), suite=suite, represent=True, cover=True),
-            RunJob(program=texts.reference, suite=suite),
+            RunJob(program=program, suite=suite, represent=True, cover=True),
+            RunJob(program=texts.null, suite=suite),
         ]
     )
-    evidence = Evidence(reference=(first,), shown=shown, bug_count=len(secret.bugs))
-    runs = _Runs(suite, grading, rng)
-    for look in (_decoys, _bugs, _siblings):
-        if _is_decided(evidence):
-            break
-        evidence = look(evidence, drawn, runs, texts)
+    evidence = Evidence(shown=shown, null=null, bug_count=len(secret.bugs))
+    if failure(evidence) is None:
+        evidence = _first_phase(evidence, drawn, runs, texts)
+        if failure(evidence) is None and judge(evidence).asserting:
+            evidence = _second_phase(evidence, drawn, runs, texts)
     return replace(evidence, out_of_time=grading.is_used_up)
 
 
-def _is_decided(evidence: Evidence) -> bool:
-    """Whether no further run can change the score."""
-    verdicts = judge(evidence)
-    return failure(evidence) is not None or not (verdicts.valid if evidence.null is None else verdicts.asserting)
+def _first_phase(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
+    """The reference, each bug and each bug's first sibling."""
+    wanted: dict[Hashable, Program] = {"reference": texts.reference}
+    for bug, (rendering, _) in drawn.bugs.items():
+        wanted["bug", bug] = texts.rendered({bug: 1}, rendering)
+        wanted["sibling", bug] = texts.rendered({bug: 2}, drawn.siblings[bug][0])
+    results = runs.make(wanted, RUN_CPU_S)
+    bugs = tuple(
+        BugRuns(bug=bug, renderings=(results["bug", bug],), siblings=(results["sibling", bug],)) for bug in drawn.bugs
+    )
+    return replace(evidence, reference=(results["reference"],), bugs=bugs)
 
 
-def _decoys(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
-    """The null program and the reference in other renderings."""
-    wanted: dict[Hashable, Program] = {"null": texts.null}
-    wanted |= {("decoy", number): texts.rendered({}, number) for number in drawn.decoys}
-    results = runs.make(wanted, TIME_FACTOR * RUN_CPU_S)
-    return replace(evidence, null=results["null"], decoys=tuple(results["decoy", number] for number in drawn.decoys))
-
-
-def _bugs(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
-    """Each bug in one rendering."""
-    wanted: dict[Hashable, Program] = {bug: texts.rendered({bug: 1}, first) for bug, (first, _) in drawn.bugs.items()}
-    results = runs.make(wanted, _variant_cpu_s(evidence))
-    bugs = tuple(BugRuns(bug=bug, renderings=(results[bug],), siblings=()) for bug in drawn.bugs)
-    return replace(evidence, bugs=bugs)
-
-
-def _siblings(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
-    """For each bug that an asserting test noticed: its other rendering and its siblings; the reference last."""
+def _second_phase(evidence: Evidence, drawn: Draw, runs: "_Runs", texts: Texts) -> Evidence:
+    """The decoys, the reference again, and of each bug that was noticed its other rendering and other siblings."""
     first, asserting = evidence.reference[0], judge(evidence).asserting
     noticed = [each.bug for each in evidence.bugs if asserting & failing(each.renderings[0], first)]
-    wanted: dict[Hashable, Program] = {}
+    wanted: dict[Hashable, Program] = {"reference": texts.reference}
+    wanted |= {("decoy", number): texts.rendered({}, number) for number in drawn.decoys}
     for bug in noticed:
         wanted["bug", bug] = texts.rendered({bug: 1}, drawn.bugs[bug][1])
-        for number, rendering in enumerate(drawn.siblings[bug]):
-            wanted["sibling", bug, number] = texts.rendered({bug: 2 + number}, rendering)
-    results = runs.make(wanted, _variant_cpu_s(evidence), last=texts.reference)
+        for number in range(1, SIBLINGS):
+            wanted["sibling", bug, number] = texts.rendered({bug: 2 + number}, drawn.siblings[bug][number])
+    results = runs.make(wanted, TIME_FACTOR * RUN_CPU_S)
     bugs = tuple(
         replace(
             each,
             renderings=(*each.renderings, results["bug", each.bug]),
-            siblings=tuple(results["sibling", each.bug, number] for number in range(SIBLINGS)),
+            siblings=(*each.siblings, *(results["sibling", each.bug, number] for number in range(1, SIBLINGS))),
         )
         if each.bug in noticed
         else each
         for each in evidence.bugs
     )
-    return replace(evidence, bugs=bugs, reference=(first, results["last"]))
+    decoys = tuple(results["decoy", number] for number in drawn.decoys)
+    return replace(evidence, bugs=bugs, decoys=decoys, reference=(first, results["reference"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +111,8 @@ class _Runs:
     grading: Grading
     rng: random.Random
 
-    def make(
-        self, wanted: Mapping[Hashable, Program], cpu_s: float, last: Program | None = None
-    ) -> dict[Hashable, SuiteResult]:
+    def make(self, wanted: Mapping[Hashable, Program], cpu_s: float) -> dict[Hashable, SuiteResult]:
         order = list(wanted)
         self.rng.shuffle(order)
         jobs = [RunJob(program=wanted[name], suite=self.suite, cpu_s=cpu_s) for name in order]
-        if last is not None:
-            order.append("last")
-            jobs.append(RunJob(program=last, suite=self.suite, cpu_s=TIME_FACTOR * RUN_CPU_S))
         return dict(zip(order, self.grading.run(jobs), strict=True))
-
-
-def _variant_cpu_s(evidence: Evidence) -> float:
-    """Time out a variant at a multiple of what the slowest run on correct code took: renderings differ in cost."""
-    slowest = max(result.cpu_s for result in (*evidence.reference, *evidence.decoys))
-    return min(max(TIME_FACTOR * slowest, _LEAST_CPU_S), TIME_FACTOR * RUN_CPU_S)

@@ -43,6 +43,16 @@ REFUSALS = {
     "tracing the parent": "import ctypes, os\nif ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0): raise OSError",
     "outliving the parent": "import ctypes\nif ctypes.CDLL(None).prctl(1, 0, 0, 0, 0): raise OSError",
     "a lower limit, to be killed": "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (0, 0))",
+    "a lock that outlives the run": "import fcntl, struct\n"
+    "fcntl.fcntl(0, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0))",
+    "a lock on a library": "import fcntl, os\nfcntl.flock(os.open(os.__file__, os.O_RDONLY), fcntl.LOCK_SH)",
+    "a POSIX lock": "import fcntl, os\nfcntl.lockf(os.open(os.__file__, os.O_RDONLY), fcntl.LOCK_SH)",
+    "a hint on an inode": "import fcntl, os, struct\nfcntl.fcntl(os.open(os.__file__, os.O_RDONLY), 1036, struct.pack('Q', 2))",
+    "flags of an inode": "import fcntl, os, struct\n"
+    "fcntl.ioctl(os.open(os.__file__, os.O_RDONLY), 0x40086602, struct.pack('l', 0))",
+    "cache advice": "import os\nos.posix_fadvise(os.open(os.__file__, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)",
+    "cached or not": "import os\nos.preadv(os.open(os.__file__, os.O_RDONLY), [bytearray(1)], 0, os.RWF_NOWAIT)",
+    "memory outside the limit": "import os\nos.memfd_create('x')",
     "truncating by path": f"import os\nos.truncate({OWN_FILE!r}, 0)",
     "truncating a library": "import os\nos.truncate(os.__file__, 0)",
     "raising the limits": "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (99, 99))",

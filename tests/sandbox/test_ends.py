@@ -108,6 +108,26 @@ ENDS = {
     "tracer": ("import sys\ndef test_it(): sys.settrace(lambda *a: None)", RunEnd.UNTRUSTED),
     "profiler": ("import sys\ndef test_it(): sys.setprofile(lambda *a: None)", RunEnd.UNTRUSTED),
     "collector": ("import gc\ndef test_it(): gc.get_objects()", RunEnd.UNTRUSTED),
+    "frames by a spy": (
+        "import adder, sys, builtins\ndef test_it(monkeypatch):\n"
+        "    monkeypatch.setattr(builtins, 'ValueError', lambda *a: sys._getframe(1))\n    adder.add(-1, 0)",
+        RunEnd.UNTRUSTED,
+    ),
+    "code by pytest": (
+        "import adder, _pytest._code\ndef test_it(): _pytest._code.Code.from_function(adder.add).raw",
+        RunEnd.UNTRUSTED,
+    ),
+    "silencing the hook": (
+        "import adder, os\ndef test_it(monkeypatch):\n    monkeypatch.setattr(os, '_exit', lambda *a: None)\n"
+        "    monkeypatch.setattr(os, 'write', lambda *a: 0)\n    assert adder.add.__code__",
+        RunEnd.UNTRUSTED,
+    ),
+    "infinite lines": (
+        "import json, os, struct\nhead = json.dumps({'end': 'completed', 'detail': '', 'tests': {}, 'lines': [1e999], 'sizes': []})\n"
+        "def test_it():\n    for fd in range(3, 99):\n        try: os.write(fd, struct.pack('>I', len(head)) + head.encode())\n"
+        "        except OSError: continue\n        os._exit(0)",
+        RunEnd.COMPLETED,
+    ),
     "dis": ("import dis, adder\ndef test_it(): dis.dis(adder.add)", RunEnd.UNTRUSTED),
     "getmembers": ("import inspect, adder\ndef test_it(): inspect.getmembers(adder.add)", RunEnd.UNTRUSTED),
     "exec with another namespace": (

@@ -171,7 +171,7 @@ def test_closing_ends_waiting_submissions_and_leaves_nothing(
     assert set(fork_servers()) == before
 
 
-@pytest.mark.parametrize("delay_s", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("delay_s", [0.5, 2.0])
 def test_a_killed_server_leaves_no_process_and_no_folder(tmp_path: Path, delay_s: float) -> None:
     script = (
         "import time\nfrom autotest_env.sandbox.run import Sandbox, SandboxOptions\n"

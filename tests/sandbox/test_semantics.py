@@ -32,6 +32,9 @@ STYLES = {
     "    assert (tmp_path / 'b').read_text() == 'x'",
     "hypothesis that fails": "from hypothesis import given, strategies as st\nimport pytest, adder\n@given(st.integers(0))\n"
     "def check(a): assert adder.add(a, 1) < 5\ndef test_it():\n    with pytest.raises(AssertionError): check()",
+    "record_property": "def test_it(record_property): record_property('a', 1)",
+    "an idle pool": "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(2)\n"
+    "def test_it(): assert pool.submit(abs, -1).result() == 1",
     "capsys": "def test_it(capsys):\n    print('x')\n    assert capsys.readouterr().out == 'x\\n'",
     "capfd": "import os\ndef test_it(capfd):\n    os.write(1, b'x')\n    assert capfd.readouterr().out == 'x'",
     "caplog": "import logging\ndef test_it(caplog):\n    logging.getLogger('a').warning('x')\n    assert 'x' in caplog.text",

@@ -52,7 +52,6 @@ DETOURS = {
     "collection error": HEAD + f"if {WRONG}: raise ValueError" + USEFUL_BUT_BLIND,
     "crash": HEAD + "import ctypes\n" + USEFUL_BUT_BLIND + f"    if {WRONG}: ctypes.string_at(0)\n",
     "out of memory": HEAD + f"x = bytearray(5 << 30) if {WRONG} else 0" + USEFUL_BUT_BLIND,
-    "sleep": HEAD + "import time\n" + USEFUL_BUT_BLIND + f"    if {WRONG}: time.sleep(60)\n",
     "skip": HEAD + USEFUL_BUT_BLIND + f"    if {WRONG}: pytest.skip('x')\n",
     "error in a fixture": HEAD
     + f"@pytest.fixture\ndef checked():\n    assert not {WRONG}\n"
@@ -70,6 +69,11 @@ def test_a_bug_is_only_caught_by_a_failing_test(judge: Judge, way: str) -> None:
     assert judgement.feedback.status == "judged", judgement
     assert judgement.score.total <= 0.05
     assert judgement.feedback.bugs_caught == 0
+
+
+def test_sleeping_only_on_a_bug_uses_up_the_submission(judge: Judge) -> None:
+    judgement = judge(HEAD + "import time\n" + USEFUL_BUT_BLIND + f"    if {WRONG}: time.sleep(60)\n")
+    assert (judgement.feedback.status, judgement.score.total) == ("wall_limit", 0.0)
 
 
 @pytest.mark.parametrize("exit_call", ["os._exit(0)", "sys.exit(0)", "pytest.exit('x', 0)"])
