@@ -7,12 +7,19 @@ when the server does not start, after Ctrl-C or SIGTERM. The main thread does no
 the episodes run in threads of their own.
 """
 
+import queue
+import signal
+
+if __name__ == "__main__":  # before the imports that take time: a signal in that moment leaves complete lines as well
+    signals: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+            signal.signal(number, lambda received, _frame: signals.put(128 + received))
+
 import collections
 import contextlib
 import os
-import queue
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -172,8 +179,18 @@ def described(error: Exception) -> str:
 
 
 def say(text: str) -> None:
-    """Tell a person something."""
-    sys.stderr.write(f"inference: {text}\n")
+    """Tell a person something, if one is there."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"inference: {text}\n")
+            sys.stderr.flush()
+
+
+def fill_descriptors() -> None:
+    """Put something where stdin, stdout or stderr are closed, or the next file opened would be taken for it."""
+    while (last := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(last)
 
 
 def private_stdout() -> TextIO:
@@ -183,12 +200,12 @@ def private_stdout() -> TextIO:
     return out
 
 
-def main() -> int:
-    """Run the command and return its exit code: 0, 1 after an error, 2 for bad options, 128 + n after signal n."""
-    inbox: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
-            signal.signal(number, lambda received, _frame: inbox.put(128 + received))
+def main(inbox: queue.SimpleQueue[int]) -> int:
+    """Run the command and return its exit code: 0, 1 after an error, 2 for bad options, 128 + n after signal n.
+
+    The inbox gets 128 + n for each signal n.
+    """
+    fill_descriptors()
     options = read_options(None, os.environ)
     reach_loopback_directly()
     records = open_records(options.out)
@@ -230,7 +247,6 @@ def open_records(folder: Path | None) -> TextIO | None:
 
 
 if __name__ == "__main__":
-    exit_code = main()
-    sys.stderr.flush()
+    exit_code = main(signals)
     # Threads may still wait for a model or the server; nothing of theirs is worth waiting for.
     os._exit(exit_code)

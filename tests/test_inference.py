@@ -221,6 +221,46 @@ def test_a_signal_while_the_server_starts_still_ends_the_episode(number: signal.
     assert interrupted(command, number)[1:] == [FAILED_END]
 
 
+def test_a_signal_in_the_first_moment_leaves_complete_lines() -> None:
+    code = f"""
+import os, runpy, signal, sys
+
+class Interrupter:
+    def find_spec(self, name, path=None, target=None):
+        if name == "subprocess":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupter())
+sys.argv = ["inference.py", "--base-url", "http://127.0.0.1:1"]
+runpy.run_path({str(ROOT / "inference.py")!r}, run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert_standard(done.stdout.splitlines())
+    assert done.stdout.splitlines()[1:] == [FAILED_END]
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
+def test_without_a_stderr_every_line_is_printed_all_the_same(scripted_server: Any, tmp_path: Path, closed: str) -> None:
+    suite = tmp_path / "suite.py"
+    suite.write_text("# score=0.7\n")
+    command = [sys.executable, str(ROOT / "inference.py"), "--base-url", scripted_server.url, f"--policy=file:{suite}"]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
+    done = subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert done.returncode == 0
+    assert_standard(done.stdout.splitlines())
+    assert done.stdout.endswith("[END] success=true steps=1 score=0.700 rewards=0.70\n")
+
+
+def test_an_error_that_nobody_can_be_told_still_ends_the_episode() -> None:
+    command = [sys.executable, str(ROOT / "inference.py"), "--base-url", "http://127.0.0.1:1"]
+    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command]
+    done = subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1:] == [FAILED_END]
+
+
 def test_a_signal_during_a_reset_ends_the_episode(silent: Silent) -> None:
     command = Command("--base-url", silent.url)
     silent.wait_for("/reset")
