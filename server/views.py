@@ -10,7 +10,7 @@ from autotest_env.models import (
     TestOutcomeView,
     TestState,
 )
-from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_SUITE_BYTES, RUN_CPU_S, STEP_WALL_S
+from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_SUITE_BYTES, RUN_CPU_S, STEP_OWN_S, STEP_WALL_S
 from autotest_env.server.episodes import MAX_STEPS, Episode, Outcome, Progress
 from autotest_env.tasks.family import Feedback, ShownTest
 
@@ -39,6 +39,7 @@ def reset_view(episode: Episode) -> TestObservation:
             max_test_functions=MAX_FUNCTIONS,
             max_test_cases=MAX_CASES,
             run_cpu_s=RUN_CPU_S,
+            all_runs_s=STEP_OWN_S,
             step_wall_s=STEP_WALL_S,
         ),
         attempts_left=progress.attempts_left,
