@@ -10,13 +10,24 @@ from autotest_env.models import (
     TestOutcomeView,
     TestState,
 )
-from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_SUITE_BYTES, RUN_CPU_S, STEP_OWN_S, STEP_WALL_S
+from autotest_env.sandbox.suite import (
+    MAX_CASES,
+    MAX_FUNCTIONS,
+    MAX_SUITE_BYTES,
+    RUN_CPU_S,
+    STEP_OWN_S,
+    STEP_WALL_S,
+    TestOutcome,
+)
 from autotest_env.server.episodes import MAX_STEPS, Episode, Outcome, Progress
 from autotest_env.tasks.family import Feedback, ShownTest
 
 MAX_RESET_BYTES = 24 << 10
 MAX_FEEDBACK_TEXT_BYTES = 4 << 10
+MAX_FEEDBACK_BYTES = 64 << 10
 MAX_MESSAGE_CHARACTERS = 600
+_SHORTER = (MAX_MESSAGE_CHARACTERS, 200, 60)
+"""Caps of a test's message and source, tried in turn until the feedback fits."""
 MAX_NAME_CHARACTERS = 200
 
 _CUT = "\n(cut: the rest is in feedback)"
@@ -125,11 +136,33 @@ def _test_line(test: ShownTest) -> str:
 
 
 def _feedback_view(feedback: Feedback) -> FeedbackView:
+    """Show feedback in at most MAX_FEEDBACK_BYTES: shortened first, then without passed tests, the last ones first."""
+    for most in _SHORTER:
+        view = _whole_view(feedback, most)
+        surplus = len(view.model_dump_json().encode()) - MAX_FEEDBACK_BYTES
+        if surplus <= 0:
+            return view
+    surplus += len(_left_out(len(view.tests)))
+    last_first = list(enumerate(view.tests))[::-1]
+    dropped: set[int] = set()
+    for number, test in sorted(last_first, key=lambda entry: entry[1].outcome != TestOutcome.PASSED):
+        if surplus > 0:
+            surplus -= len(test.model_dump_json().encode()) + 1
+            dropped.add(number)
+    kept = [test for number, test in enumerate(view.tests) if number not in dropped]
+    return view.model_copy(update={"tests": kept, "message": view.message + _left_out(len(dropped))})
+
+
+def _left_out(count: int) -> str:
+    return f" (too long to be shown whole: {count} tests are left out, passed ones first)"
+
+
+def _whole_view(feedback: Feedback, most: int) -> FeedbackView:
     coverage = feedback.coverage
     return FeedbackView(
         status=feedback.status,
         message=_shown(feedback.message),
-        tests=[_test_view(test) for test in feedback.tests],
+        tests=[_test_view(test, most) for test in feedback.tests],
         false_alarms=feedback.false_alarms,
         bugs_caught=feedback.bugs_caught,
         bugs_total=feedback.bugs_total,
@@ -139,13 +172,13 @@ def _feedback_view(feedback: Feedback) -> FeedbackView:
     )
 
 
-def _test_view(test: ShownTest) -> TestOutcomeView:
+def _test_view(test: ShownTest, most: int) -> TestOutcomeView:
     return TestOutcomeView(
         name=_shown(test.name, MAX_NAME_CHARACTERS),
         outcome=test.outcome.value,
-        message=_shown(test.message),
+        message=_shown(test.message, most),
         line=test.line,
-        source=_shown(test.source),
+        source=_shown(test.source, most),
     )
 
 

@@ -9,7 +9,14 @@ from autotest_env.sandbox.suite import RunJob, TestOutcome
 from autotest_env.server.environment import AutotestEnvironment, Engine
 from autotest_env.server.episodes import Ended, Outcome
 from autotest_env.server.faults import PassingError
-from autotest_env.server.views import MAX_FEEDBACK_TEXT_BYTES, MAX_RESET_BYTES, feedback_text, reset_view, step_view
+from autotest_env.server.views import (
+    MAX_FEEDBACK_BYTES,
+    MAX_FEEDBACK_TEXT_BYTES,
+    MAX_RESET_BYTES,
+    feedback_text,
+    reset_view,
+    step_view,
+)
 from autotest_env.tasks.family import Feedback, ShownTest
 from autotest_env.tasks.score import Part, Score
 
@@ -94,6 +101,31 @@ def test_the_feedback_text_counts_and_keeps_its_limit():
     assert "Score 0.250" in text
     assert "Attempts left: 2. Steps left: 19." in text
     assert text.endswith("(cut: the rest is in feedback)")
+
+
+@pytest.mark.parametrize("passed", [0, 150, 200])
+def test_the_feedback_as_a_whole_has_a_bound_and_keeps_what_did_not_pass(environment, passed):
+    environment.reset(seed=3)
+    ends = [TestOutcome.PASSED] * passed + [TestOutcome.FAILED] * (200 - passed)
+    tests = tuple(
+        ShownTest(name=f"test_{n}{'漢' * 300}", outcome=end, message="漢" * 900, line=n, source="é" * 900)
+        for n, end in enumerate(ends)
+    )
+    feedback = step_view(outcome(tests), environment._episode.progress).feedback
+    assert 60_000 < len(feedback.model_dump_json().encode()) <= MAX_FEEDBACK_BYTES
+    kept = [test.line for test in feedback.tests]
+    assert f"{200 - len(kept)} tests are left out" in feedback.message
+    failed = list(range(passed, 200))
+    first_passed = list(range(len(kept) - len(failed)))
+    assert kept == ([*first_passed, *failed] if passed else list(range(len(kept))))
+
+
+def test_long_messages_are_shortened_before_a_test_is_left_out(environment):
+    environment.reset(seed=3)
+    tests = tuple(ShownTest(name=f"test_{n}", outcome=TestOutcome.FAILED, message="x" * 600) for n in range(150))
+    feedback = step_view(outcome(tests), environment._episode.progress).feedback
+    assert (len(feedback.tests), len(feedback.tests[0].message)) == (150, 200)
+    assert "left out" not in feedback.message
 
 
 def test_the_feedback_text_says_that_the_episode_has_ended():
