@@ -28,7 +28,7 @@ from autotest_env.server.store import EpisodeStore
 from autotest_env.server.views import reset_view, state_view
 from autotest_env.tasks.seeds import MAX_SEED
 
-REPLACED = frozenset({"/reset", "/step", "/state", "/metadata", "/schema"})
+REPLACED = frozenset({"/reset", "/step", "/state", "/metadata", "/schema", "/web/metadata"})
 
 _RESET_THREADS = 8
 _STEP_THREADS = 48
@@ -133,6 +133,9 @@ def install(app: FastAPI, engine: Engine, store: EpisodeStore, sessions: int) ->
             app.router.routes.append(route)
     app.get("/metadata", tags=["Environment Info"], summary="Describe the environment")(_metadata_of(engine))
     app.get("/schema", tags=["Schema"], summary="Get all JSON schemas")(_get_schemas)
+    if "/web/metadata" in present:
+        app.get("/web/metadata", include_in_schema=False)(_metadata_of(engine))
+        app.router.routes.insert(0, app.router.routes.pop())  # else the page mounted at /web would get it
     app.exception_handler(RequestValidationError)(_refuse_fields)
     app.exception_handler(HTTPException)(_refuse_plainly)
 
@@ -220,7 +223,7 @@ def _documented(model: type[BaseModel], *, required: bool) -> dict[str, Any]:
 
 async def _refuse_fields(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    fault = fault_of(InvalidValueError(describe(error.errors())))
+    fault = fault_of(InvalidValueError(describe(error.errors(), "unknown field; /docs shows which there are")))
     return JSONResponse(fault.body(), status_code=fault.status)
 
 

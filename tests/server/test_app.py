@@ -140,6 +140,8 @@ def test_uvicorn_serves_the_module_and_the_page(tmp_path):
         url = f"http://127.0.0.1:{port}"
         wait_for(f"{url}/health", process, log)
         assert "gradio" in requests.get(f"{url}/", timeout=30).text
+        described = [requests.get(f"{url}{path}", timeout=30).json() for path in ("/metadata", "/web/metadata")]
+        assert described[0] == described[1]
         assert requests.get(f"{url}/web/state", timeout=30).json()["error"]["code"] == "NO_EPISODE"
         assert requests.post(f"{url}/web/reset", json={"seed": "x"}, timeout=30).status_code == 422
         assert requests.post(f"{url}/web/reset", json={"seed": 5}, timeout=30).json()["done"] is False

@@ -201,6 +201,7 @@ def test_a_bad_field_of_openenvs_task_api_is_refused_in_the_same_shape(scripted_
     url = scripted_server.url
     bad = requests.post(f"{url}/autotest_env/task", json={"split": MARKER, "index": MARKER}, timeout=30)
     check_refused(bad, 422, "INVALID_VALUE")
+    assert "action" not in bad.json()["error"]["message"]
 
 
 def test_a_busy_grader_answers_503_with_retry_after_and_spends_nothing(scripted_server, call):
