@@ -216,7 +216,7 @@ def _answer_of_frame(data: Mapping[str, Any]) -> dict[str, Any]:
     return mcp.answer(request)
 
 
-def _translated(data: Mapping[str, Any], asked: str | None) -> dict[str, Any]:
+def _translated(data: Mapping[str, Any], asked: str | None = None) -> dict[str, Any]:
     """Turn the data of an error frame of OpenEnv's, about a frame of the type asked, into a frame of ours."""
     code = data.get("code")
     if code == "EXECUTION_ERROR":
