@@ -23,13 +23,11 @@ A layer that the machine lacks is reported with the reason, and `Isolation.REQUI
 """
 
 import ctypes
-import errno
 import os
 import resource
 import socket
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,6 +36,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from autotest_env.sandbox.syscalls import build_filter
 
 READABLE_PACKAGES = (
     "_pytest",
@@ -60,8 +60,6 @@ _LAYERS = ("rlimits", "no_new_privs", "capabilities", "landlock", "seccomp")
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
 _SIGKILL = 9
-_CLONE_THREAD = 0x00010000
-_F_GETPIPE_SZ, _TCGETS, _TIOCSTI, _FIOCLEX = 1032, 0x5401, 0x5412, 0x5451
 
 
 class Isolation(StrEnum):
@@ -79,26 +77,6 @@ class Limits:
     memory_bytes: int = 768 << 20
     file_bytes: int = 16 << 20
     open_files: int = 128
-
-
-_REFUSED = (
-    "socket connect bind listen accept accept4 sendmsg sendmmsg "
-    "fork vfork execve execveat "
-    "truncate setrlimit timer_create memfd_create memfd_secret fallocate "
-    "flock fadvise64 readahead mincore cachestat sync syncfs "
-    "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_getfd pidfd_send_signal "
-    "ptrace process_vm_readv process_vm_writev process_madvise kcmp "
-    "mount umount2 pivot_root chroot unshare setns open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr "
-    "io_uring_setup io_uring_enter io_uring_register add_key request_key keyctl bpf perf_event_open userfaultfd "
-    "shmget shmat msgget semget mq_open mq_unlink name_to_handle_at open_by_handle_at "
-    "inotify_init inotify_init1 inotify_add_watch fanotify_init "
-    "setpriority ioprio_set sched_setaffinity sched_setscheduler sched_setparam sched_setattr "
-    "init_module finit_module delete_module kexec_load reboot swapon swapoff acct quotactl syslog settimeofday "
-    "setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid setsid setpgid"
-).split()
-_TIMES = "utime utimes futimesat utimensat".split()
-_PRETENDED = "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat".split()
-_NO_ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
 
 
 class _FilterProgram(ctypes.Structure):
@@ -224,7 +202,7 @@ def _drop_capabilities(_: Limits) -> None:
 
 
 def _seccomp() -> Callable[[Limits], None]:
-    bpf = _build_filter()
+    bpf = build_filter()
     program = _FilterProgram(len(bpf) // 8, bpf)
     return lambda _: _check(_libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0))
 
@@ -232,41 +210,6 @@ def _seccomp() -> Callable[[Limits], None]:
 def _landlock(folder: Path) -> Callable[[Limits], None]:
     ruleset = _build_ruleset(folder)
     return lambda _: ruleset.restrict()
-
-
-def _build_filter() -> bytes:
-    """Return the seccomp program as BPF, built by libseccomp; refusals are errors, not kills: tests can report them."""
-    seccomp = import_module("pyseccomp")
-    rules = seccomp.SyscallFilter(seccomp.ALLOW)
-
-    def refuse(names: list[str], number: int, *arguments: object) -> None:
-        for name in names:
-            if seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) >= 0:
-                rules.add_rule(seccomp.ERRNO(number), name, *arguments)
-
-    refuse(_REFUSED, errno.EPERM)
-    refuse(_PRETENDED, 0)
-    refuse(_TIMES, errno.EPERM)  # not pretended: Path.touch takes success for "the file exists"
-    refuse(_NO_ATTRIBUTES, errno.EOPNOTSUPP)
-    refuse(["clone3"], errno.ENOSYS)  # libc falls back to clone, whose flags can be seen
-    refuse(["clone"], errno.EPERM, seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_THREAD, 0))
-    refuse(["sendto"], errno.EPERM, seccomp.Arg(4, seccomp.NE, 0))
-    refuse(["prlimit64"], errno.EPERM, seccomp.Arg(0, seccomp.NE, 0))
-    refuse(["prlimit64"], errno.EPERM, seccomp.Arg(2, seccomp.NE, 0))
-    refuse(["prctl"], errno.EPERM, seccomp.Arg(0, seccomp.EQ, _PR_SET_PDEATHSIG))
-    for command in (*range(5, 40), *range(1024, 1030)):  # locks, leases, owners, notices: they reach other processes
-        refuse(["fcntl"], errno.EPERM, seccomp.Arg(1, seccomp.EQ, command))
-    refuse(["fcntl"], errno.EPERM, seccomp.Arg(1, seccomp.GT, _F_GETPIPE_SZ))
-    refuse(["ioctl"], errno.EPERM, seccomp.Arg(1, seccomp.LT, _TCGETS))
-    refuse(["ioctl"], errno.EPERM, seccomp.Arg(1, seccomp.EQ, _TIOCSTI))
-    refuse(["ioctl"], errno.EPERM, seccomp.Arg(1, seccomp.GT, _FIOCLEX))
-    refuse(["preadv2", "pwritev2"], errno.EPERM, seccomp.Arg(5, seccomp.NE, 0))
-    for advice in (20, 21):  # MADV_COLD, MADV_PAGEOUT
-        refuse(["madvise"], errno.EPERM, seccomp.Arg(2, seccomp.EQ, advice))
-    with tempfile.TemporaryFile() as file:
-        rules.export_bpf(file)
-        file.seek(0)
-        return file.read()
 
 
 def _build_ruleset(folder: Path) -> Any:
