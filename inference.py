@@ -38,6 +38,7 @@ from autotest_env.errors import AutotestError, SetupError
 SERVER = ("-m", "autotest_env.server.app", "--host", "127.0.0.1", "--port", "0")
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 10.0
+WAKE_S = 0.1
 
 Player = Callable[[PlannedEpisode, EpisodeLog], None]
 
@@ -222,10 +223,17 @@ def main(inbox: queue.SimpleQueue[int]) -> int:
             inbox.put(code)
 
     threading.Thread(target=run, daemon=True).start()
-    code = inbox.get()
+    code = wait_for(inbox)
     journal.close(f"interrupted by {signal.Signals(code - 128).name}" if code > 128 else "the run broke off")
     server.stop()
     return code
+
+
+def wait_for(inbox: queue.SimpleQueue[int]) -> int:
+    """Wait for the first message, waking up often: a signal that arrives just before a wait begins does not end it."""
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return inbox.get(timeout=WAKE_S)
 
 
 def reach_loopback_directly() -> None:
