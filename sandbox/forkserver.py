@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from autotest_env.sandbox import confine, folders, frames, imports, rewrite, session
+from autotest_env.sandbox import confine, folders, frames, imports, session
 from autotest_env.sandbox.child import Tools, do_job
 from autotest_env.sandbox.watch import Allowance, Stop, Watch
 from autotest_env.sandbox.worker import RUN_FOLDER
@@ -79,8 +79,8 @@ def _prepare(run_folder: Path) -> session.Prepared:
     _derandomise_hypothesis()
     os.chdir(run_folder)
     tempfile.tempdir = str(run_folder)
+    session.warm_up(run_folder)
     prepared = session.prepare(run_folder)
-    _warm_up(prepared)
     imports.restrict()
     gc.collect()
     gc.freeze()
@@ -95,11 +95,6 @@ def _derandomise_hypothesis() -> None:
     phases = [phase for phase in import_module("hypothesis").Phase if phase.name != "explain"]  # it sets a tracer
     settings.register_profile("autotest", derandomize=True, database=None, deadline=None, phases=phases)
     settings.load_profile("autotest")
-
-
-def _warm_up(prepared: session.Prepared) -> None:
-    """Let lazy imports of the rewriter happen once, before any fork."""
-    rewrite.compile_suite("def test():\n    assert 1 == 1\n", prepared.config)
 
 
 def _prove(confinement: confine.Confinement, forbidden: Path) -> dict[str, str]:
