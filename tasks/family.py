@@ -80,6 +80,10 @@ class Family(Protocol):
         """Build the task of a seed (0 to 2**63 - 1): same seed, same bytes."""
         ...
 
+    def oracle(self, task: Task) -> str:
+        """Return the answer that earns exactly 1; secret."""
+        ...
+
     def judge(self, task: Task, test_code: str) -> Judgement:
         """Run and score one submission. Raises GraderError when we fail; a bad suite scores 0."""
         ...

@@ -59,6 +59,8 @@ class Evidence:
     null: SuiteResult | None = None
     bugs: tuple[BugRuns, ...] = ()
     bug_count: int = 0
+    probes: tuple[SuiteResult, ...] = ()
+    """On the reference with one statement perturbed each."""
     out_of_time: bool = False
     """The submission's own time ended before its runs did."""
 
@@ -72,6 +74,8 @@ class Verdicts:
     asserting: frozenset[FunctionId]
     credits: tuple[float, ...]
     """One per bug of the task, in [0, 1]."""
+    checked: float = 0.0
+    """Checked coverage: the share of the probes that asserting tests noticed, in [0, 1]; 0 without probes."""
 
     @property
     def useful(self) -> int:
@@ -108,7 +112,7 @@ def failure(evidence: Evidence) -> RunEnd | None:
             return result.end
     if evidence.out_of_time:
         return RunEnd.WALL_LIMIT
-    variants = chain.from_iterable((*runs.renderings, *runs.siblings) for runs in evidence.bugs)
+    variants = chain(evidence.probes, *((*runs.renderings, *runs.siblings) for runs in evidence.bugs))
     ends = [result.end for result in (*evidence.reference, *evidence.decoys) if result.end in (*DISTRUSTED, *LIMITS)]
     ends += [result.end for result in variants if result.end in DISTRUSTED]
     return ends[0] if ends else None
@@ -127,7 +131,13 @@ def judge(evidence: Evidence) -> Verdicts:
     hang_cpu_s = max(LEAST_HANG_CPU_S, TIME_FACTOR * max(result.cpu_s for result in correct))
     credits = [credit(runs, first, asserting, hang_cpu_s) for runs in evidence.bugs]
     credits += [0.0] * (evidence.bug_count - len(credits))
-    return Verdicts(submitted=submitted, valid=valid, asserting=asserting, credits=tuple(credits))
+    return Verdicts(
+        submitted=submitted,
+        valid=valid,
+        asserting=asserting,
+        credits=tuple(credits),
+        checked=_checked(evidence.probes, first, asserting),
+    )
 
 
 def functions_of(result: SuiteResult) -> frozenset[FunctionId]:
@@ -168,6 +178,18 @@ def credit(runs: BugRuns, first: SuiteResult, asserting: frozenset[FunctionId], 
     siblings = [failing(result, first, hang_cpu_s) for result in runs.siblings]
     shares = [(1 + sum(test in sibling for sibling in siblings)) / (1 + len(siblings)) for test in noticed]
     return float(max(shares) ** CREDIT_EXPONENT)
+
+
+def _checked(probes: tuple[SuiteResult, ...], first: SuiteResult, asserting: frozenset[FunctionId]) -> float:
+    """Return the share of the probes on which an assertion of an asserting test failed, in the suite's own frames."""
+    noticed = sum(bool(asserting & _asserted(result, first)) for result in probes)
+    return noticed / len(probes) if probes else 0.0
+
+
+def _asserted(result: SuiteResult, first: SuiteResult) -> frozenset[FunctionId]:
+    if result.end is not RunEnd.COMPLETED or _ids(result) != _ids(first):
+        return frozenset()
+    return frozenset(test.function for test in result.tests if test.asserted and test.outcome is TestOutcome.FAILED)
 
 
 def _ids(result: SuiteResult) -> set[TestId]:

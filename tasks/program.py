@@ -1,12 +1,18 @@
 """Programs as data: the reference, its documentation, bugs with siblings and witnesses, and the oracle suite.
 
 `load_program("order_total")` reads the folder `tasks/programs/order_total`. Nothing of it is imported or executed.
+What was measured by running it (`scripts/programs`) stands beside it in measured.toml, with a digest of what was run.
 """
 
+import ast
+import hashlib
 import itertools
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TypedDict
 
 from autotest_env.errors import SetupError
 from autotest_env.mutation.mutant import Site, substitute
@@ -31,9 +37,44 @@ class Bug:
     """Lines of Python over the program's names; expressions give outcomes, statements only when they raise."""
 
 
+class _Alternatives(TypedDict):
+    """The fields of a Bug, read from its table."""
+
+    id: str
+    summary: str
+    original: str
+    text: str
+    siblings: tuple[str, ...]
+    padding: tuple[str, ...]
+    witness: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Bug):
+    """An intentional change between two versions: `original` is version 1's text and `text` the new one's.
+
+    Its siblings are wrong versions of the change.
+    """
+
+    entry: str
+    """What the changelog says of it."""
+    documented: tuple[tuple[str, str], ...] = field(repr=False)
+    """Old and new texts of the documentation; each old one occurs once in the reference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What runs of the program's own suites have shown."""
+
+    noticed: tuple[str, ...] = field(default=(), repr=False)
+    """Names of the probes that the oracle suite notices."""
+    fails: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
+    """Id of a bug or change to the existing tests that fail when it alone is put into the reference."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSource:
-    """A program as its author wrote it. `sites[i]` is the place of `bugs[i]`, named by the bug's id."""
+    """A program as its author wrote it. `sites` are the places of the bugs and changes, named by their ids."""
 
     name: str
     module: str
@@ -42,13 +83,26 @@ class ProgramSource:
     sites: tuple[Site, ...] = field(repr=False)
     bugs: tuple[Bug, ...] = field(repr=False)
     oracle_suite: str = field(repr=False)
+    changes: tuple[Change, ...] = field(default=(), repr=False)
+    existing_tests: str = field(default="", repr=False)
+    """Tests that pass on the reference and are shown, where it has a second version."""
+    measured: Measured = field(default=Measured(), repr=False)
 
     def bug(self, bug_id: str) -> Bug:
-        """Return a bug by id; KeyError names the unknown id."""
-        for bug in self.bugs:
+        """Return a bug or change by id; KeyError names the unknown id."""
+        for bug in (*self.bugs, *self.changes):
             if bug.id == bug_id:
                 return bug
         raise KeyError(bug_id)
+
+    @property
+    def public_names(self) -> tuple[str, ...]:
+        """Functions and classes that tests import, in the order of the source."""
+        return tuple(
+            node.name
+            for node in ast.parse(self.source).body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        )
 
     def variant(self, bug_id: str, alternative: int = 1) -> dict[str, int]:
         """Return what `render` and `substitute` take as `chosen`; 1 is the bug, 2 and up its siblings."""
@@ -66,23 +120,41 @@ def load_program(name: str) -> ProgramSource:
     """Read a program's folder. Raises SetupError saying which file is damaged and how."""
     folder = files("autotest_env.tasks.programs") / name
     try:
-        source = (folder / "reference.py").read_text(encoding="utf-8")
-        suite = (folder / "oracle_suite.py").read_text(encoding="utf-8")
-        facts = tomllib.loads((folder / "program.toml").read_text(encoding="utf-8"))
+        texts = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.is_file()}
+        facts = tomllib.loads(texts["program.toml"])
+        measured = tomllib.loads(texts["measured.toml"]) if "measured.toml" in texts else None
+        program = parse_program(name, texts["reference.py"], texts["oracle_suite.py"], facts)
+    except KeyError as error:
+        raise SetupError(f"program {name!r} cannot be read: it has no file {error.args[0]}") from error
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SetupError(f"program {name!r} cannot be read: {error}") from error
-    return parse_program(name, source, suite, facts)
+    return replace(
+        program,
+        existing_tests=texts.get("existing_tests.py", ""),
+        measured=Measured() if measured is None else _measured(name, measured, measured_digest(folder)),
+    )
 
 
-def parse_program(name: str, source: str, oracle_suite: str, facts: dict[str, object]) -> ProgramSource:
+def measured_digest(folder: Traversable) -> str:
+    """Return SHA-256 (hex) of the files that measured.toml was measured on, each with its name and length before it."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.is_file() and file.name not in ("measured.toml", "README.md"):
+            content = file.read_bytes()
+            digest.update(f"{file.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def parse_program(name: str, source: str, oracle_suite: str, facts: Mapping[str, object]) -> ProgramSource:
     """Build a program from its parts; `facts` is the content of its program.toml. Raises SetupError."""
-    tables = facts.get("bugs")
-    if not isinstance(tables, list) or not tables:
+    bugs = tuple(_bug(name, table) for table in _tables(name, facts, "bugs"))
+    if not bugs:
         raise SetupError(f"program {name!r}: program.toml needs at least one [[bugs]] table")
-    bugs = tuple(_bug(name, table) for table in tables)
-    if len({bug.id for bug in bugs}) != len(bugs):
+    changes = tuple(_change(name, source, table) for table in _tables(name, facts, "changes"))
+    places = (*bugs, *changes)
+    if len({place.id for place in places}) != len(places):
         raise SetupError(f"program {name!r}: two bugs have the same id")
-    sites = tuple(_site(name, source, bug) for bug in bugs)
+    sites = tuple(_site(name, source, place) for place in places)
     ordered = sorted(sites, key=lambda site: site.start)
     for left, right in itertools.pairwise(ordered):
         if right.start < left.end:
@@ -95,6 +167,7 @@ def parse_program(name: str, source: str, oracle_suite: str, facts: dict[str, ob
         sites=sites,
         bugs=bugs,
         oracle_suite=oracle_suite,
+        changes=changes,
     )
 
 
@@ -117,12 +190,35 @@ def _outcome(line: str, namespace: dict[str, object]) -> Outcome | None:
     return f"value {value!r}" if is_expression else None
 
 
-def _bug(name: str, table: object) -> Bug:
-    if not isinstance(table, dict):
-        raise SetupError(f"program {name!r}: every bug is a table")
+def _tables(name: str, facts: Mapping[str, object], key: str) -> list[dict[str, object]]:
+    tables = facts.get(key, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise SetupError(f"program {name!r}: {key} are written as [[{key}]] tables")
+    return tables
+
+
+def _bug(name: str, table: Mapping[str, object]) -> Bug:
+    return Bug(**_alternatives(name, table))
+
+
+def _change(name: str, source: str, table: Mapping[str, object]) -> Change:
+    alternatives = _alternatives(name, table)
+    where = f"{name}/{alternatives['id']}"
+    pairs = table.get("documented", [])
+    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise SetupError(f"program {where!r}: 'documented' must be a list of pairs of texts, old and new")
+    for old, new in pairs:
+        if source.count(old) != 1 or old.count("\n") != new.count("\n"):
+            raise SetupError(f"program {where!r}: {old!r} must occur once in the reference and keep its lines")
+    return Change(
+        **alternatives, entry=_text(where, table, "entry"), documented=tuple((old, new) for old, new in pairs)
+    )
+
+
+def _alternatives(name: str, table: Mapping[str, object]) -> _Alternatives:
     bug_id = _text(name, table, "id")
     where = f"{name}/{bug_id}"
-    bug = Bug(
+    found = _Alternatives(
         id=bug_id,
         summary=_text(where, table, "summary"),
         original=_text(where, table, "original"),
@@ -131,12 +227,24 @@ def _bug(name: str, table: object) -> Bug:
         padding=_texts(where, {"padding": [], **table}, "padding"),
         witness=_texts(where, table, "witness"),
     )
-    if len(bug.siblings) < MIN_SIBLINGS or not bug.witness:
+    if len(found["siblings"]) < MIN_SIBLINGS or not found["witness"]:
         raise SetupError(f"program {where!r}: a bug needs a witness and at least {MIN_SIBLINGS} siblings")
-    texts = (bug.original, bug.text, *bug.siblings, *bug.padding)
+    texts = (found["original"], found["text"], *found["siblings"], *found["padding"])
     if len(set(texts)) != len(texts):
         raise SetupError(f"program {where!r}: two alternatives have the same text")
-    return bug
+    return found
+
+
+def _measured(name: str, table: Mapping[str, object], digest: str) -> Measured:
+    if table.get("digest") != digest:
+        raise SetupError(f"program {name!r}: measured.toml was measured on other files; run scripts/programs --write")
+    fails = table.get("fails", {})
+    if not isinstance(fails, dict):
+        raise SetupError(f"program {name!r}: 'fails' of measured.toml must be a table")
+    return Measured(
+        noticed=_texts(name, {"noticed": [], **table}, "noticed"),
+        fails={bug: frozenset(_texts(f"{name}/fails", fails, bug)) for bug in fails},
+    )
 
 
 def _site(name: str, source: str, bug: Bug) -> Site:
@@ -148,14 +256,14 @@ def _site(name: str, source: str, bug: Bug) -> Site:
     return Site(name=bug.id, start=start, end=start + len(bug.original), alternatives=alternatives)
 
 
-def _text(where: str, table: dict[str, object], key: str) -> str:
+def _text(where: str, table: Mapping[str, object], key: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value.strip():
         raise SetupError(f"program {where!r}: {key!r} must be a non-empty text")
     return value
 
 
-def _texts(where: str, table: dict[str, object], key: str) -> tuple[str, ...]:
+def _texts(where: str, table: Mapping[str, object], key: str) -> tuple[str, ...]:
     value = table.get(key)
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise SetupError(f"program {where!r}: {key!r} must be a list of texts")

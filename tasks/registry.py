@@ -8,14 +8,12 @@ from importlib import import_module
 from autotest_env.errors import InvalidValueError, UnknownTaskError
 from autotest_env.sandbox.run import Sandbox
 from autotest_env.tasks.family import Family, Task
-from autotest_env.tasks.seeds import MAX_SEED
+from autotest_env.tasks.seeds import CLASSIC, MAX_SEED
 
 FAMILIES = {
     "unit_test_writer": "autotest_env.tasks.unit_test_writer.family:UnitTestWriter",
 }
 DEFAULT_FAMILY = "unit_test_writer"
-CLASSIC = "classic"
-"""The split of the default program of each family: index n is the task of seed n."""
 
 _TASK_ID = re.compile(r"(?P<family>[a-z_]+)-v(?P<version>\d{1,6})/(?P<split>[a-z_]+)/(?P<index>\d{1,19})", re.ASCII)
 

@@ -4,6 +4,9 @@ import hashlib
 import hmac
 import random
 
+CLASSIC = "classic"
+"""The split of the default program of each family: index n is the task of seed n."""
+
 MAX_SEED = 2**63 - 1
 """Largest seed accepted; the smallest is 0."""
 

@@ -1,7 +1,6 @@
 """The texts that runs hold: a program plain, rendered, with a bug, or doing nothing; compiled once and kept."""
 
-from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from autotest_env.mutation.mutant import substitute
 from autotest_env.mutation.null import null_program
@@ -9,12 +8,10 @@ from autotest_env.mutation.rendering import render
 from autotest_env.sandbox.run import compile_program
 from autotest_env.sandbox.suite import Program
 from autotest_env.tasks.program import ProgramSource
+from autotest_env.tasks.secret import Chosen
 
 _KEPT = 4096
 """Compiled texts kept per program, plain and rendered ones each; one is a few kilobytes."""
-
-Chosen = Mapping[str, int]
-"""Site name to alternative; 0, the default, is the reference, 1 the bug, 2 and up its siblings."""
 
 
 class Texts:
@@ -25,8 +22,8 @@ class Texts:
         self._key = key
         self._plain = lru_cache(maxsize=_KEPT)(self._substitute)
         self._rendered = lru_cache(maxsize=_KEPT)(self._render)
-        self.null = compile_program(program.module, null_program(program.source))
-        self.reference = self.plain({})
+        self.as_written = lru_cache(maxsize=_KEPT)(self._compile)
+        self.null = self._compile(null_program(program.source))
 
     def plain(self, chosen: Chosen) -> Program:
         """Return the program as written, with the chosen alternatives."""
@@ -36,11 +33,22 @@ class Texts:
         """Return the program in a rendering, with the chosen alternatives."""
         return self._rendered(tuple(sorted(chosen.items())), rendering)
 
+    def probed(self, name: str) -> Program:
+        """Return the reference with one statement perturbed; KeyError names the unknown probe."""
+        return self._probes[name]
+
+    @cached_property
+    def _probes(self) -> dict[str, Program]:
+        from autotest_env.mutation.probes import probes  # noqa: PLC0415
+
+        return {probe.name: self._compile(probe.text) for probe in probes(self._program.source)}
+
+    def _compile(self, source: str) -> Program:
+        return compile_program(self._program.module, source)
+
     def _substitute(self, chosen: tuple[tuple[str, int], ...]) -> Program:
-        program = self._program
-        return compile_program(program.module, substitute(program.source, program.sites, dict(chosen)))
+        return self._compile(substitute(self._program.source, self._program.sites, dict(chosen)))
 
     def _render(self, chosen: tuple[tuple[str, int], ...], rendering: int) -> Program:
         program = self._program
-        text = render(program.source, program.sites, dict(chosen), rendering, self._key)
-        return compile_program(program.module, text)
+        return self._compile(render(program.source, program.sites, dict(chosen), rendering, self._key))

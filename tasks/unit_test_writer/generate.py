@@ -1,14 +1,12 @@
 """From a seed to a task: which three bugs the shown module holds, and what the agent is told."""
 
-import ast
-from dataclasses import dataclass, field
 from itertools import combinations
 
 from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_SUITE_BYTES
 from autotest_env.tasks.family import Shown, Task
 from autotest_env.tasks.program import ProgramSource
-from autotest_env.tasks.registry import CLASSIC
-from autotest_env.tasks.seeds import secret_rng
+from autotest_env.tasks.secret import Secret
+from autotest_env.tasks.seeds import CLASSIC, secret_rng
 
 NAME = "unit_test_writer"
 VERSION = 1
@@ -37,15 +35,6 @@ Answer with the complete file in one ```python block.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secret:
-    """What is judged: the program and the ids of the bugs in the shown module."""
-
-    program: ProgramSource = field(repr=False)
-    bugs: tuple[str, ...] = field(repr=False)
-    shown_source: str = field(repr=False)
-
-
 def generate(program: ProgramSource, key: bytes, seed: int) -> Task:
     """Build the task of a seed."""
     rng = secret_rng(key, NAME, VERSION, program.name, seed)
@@ -55,7 +44,7 @@ def generate(program: ProgramSource, key: bytes, seed: int) -> Task:
         module=program.module,
         count=BUGS_PER_TASK,
         docs=program.docs,
-        first=_first_public_name(program.source),
+        first=program.public_names[0],
         functions=MAX_FUNCTIONS,
         cases=MAX_CASES,
         kib=MAX_SUITE_BYTES >> 10,
@@ -68,8 +57,3 @@ def generate(program: ProgramSource, key: bytes, seed: int) -> Task:
         shown=Shown(prompt=prompt, module_name=program.module, files={f"{program.module}.py": source}),
         secret=Secret(program=program, bugs=bugs, shown_source=source),
     )
-
-
-def _first_public_name(source: str) -> str:
-    definitions = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.ClassDef))
-    return next(node.name for node in definitions if not node.name.startswith("_"))

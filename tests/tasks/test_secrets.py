@@ -5,16 +5,18 @@ import random
 import pytest
 
 from autotest_env.sandbox.suite import RunEnd, SuiteResult
+from autotest_env.tasks.evidence import draw
 from autotest_env.tasks.judging import BugRuns, Evidence
 from autotest_env.tasks.program import load_program
+from autotest_env.tasks.secret import Secret
 from autotest_env.tasks.texts import Texts
 from autotest_env.tasks.unit_test_writer import generate
-from autotest_env.tasks.unit_test_writer.evidence import draw
 
 PROGRAM = load_program("order_total")
 IDS = tuple(bug.id for bug in PROGRAM.bugs)
 NOTHING = SuiteResult(end=RunEnd.COMPLETED)
 SECRET = generate.generate(PROGRAM, b"key", 42).secret
+assert isinstance(SECRET, Secret)
 RUNS = tuple(BugRuns(bug=bug, renderings=(), siblings=()) for bug in IDS)
 KNOWING = {
     "program": PROGRAM,
@@ -23,7 +25,7 @@ KNOWING = {
     "secret": SECRET,
     "runs of the bugs": RUNS,
     "evidence": Evidence(reference=(NOTHING,), shown=NOTHING, bugs=RUNS, bug_count=len(IDS)),
-    "draw": draw(IDS, random.Random(0)),
+    "draw": draw(SECRET, random.Random(0)),
     "text of a bug": Texts(PROGRAM, b"key").plain({IDS[0]: 1}),
 }
 TOLD = [

@@ -8,17 +8,19 @@ import pytest
 
 from autotest_env.mutation.rendering import catalogue
 from autotest_env.sandbox.suite import CompiledSuite, RunEnd, RunJob, SuiteResult, TestOutcome, TestReport
+from autotest_env.tasks.evidence import DECOYS, collect, draw
 from autotest_env.tasks.program import load_program
+from autotest_env.tasks.secret import Secret
 from autotest_env.tasks.texts import Texts
 from autotest_env.tasks.unit_test_writer import generate
-from autotest_env.tasks.unit_test_writer.evidence import DECOYS, collect, draw
 
 KEY = b"key"
 PROGRAM = load_program("order_total")
 TEXTS = Texts(PROGRAM, KEY)
 SECRET = generate.generate(PROGRAM, KEY, 42).secret
+assert isinstance(SECRET, Secret)
 SUITE = CompiledSuite(code=b"", digest="")
-CORRECT = {TEXTS.reference.code} | {TEXTS.rendered({}, each.number).code for each in catalogue()}
+CORRECT = {TEXTS.plain({}).code} | {TEXTS.rendered({}, each.number).code for each in catalogue()}
 DRAWS = 200
 
 
@@ -85,7 +87,7 @@ def test_hidden_runs_are_alike_but_for_the_program() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_every_draw_has_chaff_and_a_rendering_free_of_the_references_tokens(seed: int) -> None:
-    drawn = draw(SECRET.bugs, random.Random(seed))  # type: ignore[attr-defined]
+    drawn = draw(SECRET, random.Random(seed))
     kinds = {each.number: each for each in catalogue()}
     assert len(set(drawn.decoys)) == DECOYS
     assert any(kinds[number].chaff for number in drawn.decoys)
