@@ -1,6 +1,7 @@
 """What every family does with a submission, whatever it pays for: compile, run, judge, tell."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -54,6 +55,10 @@ class ProgramFamily(ABC):
         """Return the answer that earns exactly 1."""
         return self._secret(task).program.oracle_suite
 
+    def remark(self, task: Task, test_code: str) -> str:  # noqa: ARG002  of the families that have one
+        """Return a sentence for the feedback on a judged submission, or nothing."""
+        return ""
+
     def judge(self, task: Task, test_code: str) -> Judgement:
         """Run and score one submission. Raises GraderError when we fail; a bad suite scores 0."""
         secret = self._secret(task)
@@ -73,6 +78,7 @@ class ProgramFamily(ABC):
             return Judgement(score=worthless, feedback=told)
         verdicts = judge(evidence)
         told = feedback.judged(verdicts, evidence.shown, secret.shown_source, test_code)
+        told = replace(told, message=f"{told.message} {self.remark(task, test_code)}".strip())
         return Judgement(score=self.score(task, verdicts, test_code), feedback=told)
 
     def view_coverage(self, task: Task, test_code: str) -> Feedback:

@@ -2,9 +2,9 @@
 
 from itertools import combinations
 
-from autotest_env.sandbox.suite import MAX_CASES, MAX_FUNCTIONS, MAX_SUITE_BYTES
 from autotest_env.tasks.family import Shown, Task
 from autotest_env.tasks.program import ProgramSource
+from autotest_env.tasks.prompt import ANSWER_RULE, LIMITS_RULE, code_block, import_rule
 from autotest_env.tasks.secret import Secret
 from autotest_env.tasks.seeds import CLASSIC, secret_rng
 
@@ -20,18 +20,16 @@ You write tests. Below is the Python module `{module}` as it stands now. Its doc
 
 Write one pytest file that passes on the correct code, as documented, and fails on the bugs.
 
-* Import the module by name, e.g. `from {module} import {first}`.
+{import_rule}
 * Assert exact expected values, worked out from the documentation and not from what the code does now.
 * Every bug counts: each is put alone into the correct code, and a bug is caught when one of your tests fails on it \
 and on similar wrong versions.
 * A test that fails on correct code is a false alarm and lowers the whole score.
-* At most {functions} test functions, {cases} cases, {kib} KiB. No network, no other files, no plug-ins.
+{limits_rule}
 
-```python
-# {module}.py
-{source}```
+{code}
 
-Answer with the complete file in one ```python block.
+{answer_rule}
 """
 
 
@@ -44,11 +42,10 @@ def generate(program: ProgramSource, key: bytes, seed: int) -> Task:
         module=program.module,
         count=BUGS_PER_TASK,
         docs=program.docs,
-        first=program.public_names[0],
-        functions=MAX_FUNCTIONS,
-        cases=MAX_CASES,
-        kib=MAX_SUITE_BYTES >> 10,
-        source=source,
+        import_rule=import_rule(program),
+        limits_rule=LIMITS_RULE,
+        code=code_block(f"{program.module}.py", source),
+        answer_rule=ANSWER_RULE,
     )
     return Task(
         id=f"{NAME}-v{VERSION}/{CLASSIC}/{seed}",
