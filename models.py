@@ -84,7 +84,13 @@ class FeedbackView(WireModel):
         default=None, description="Test functions that fail, or do not reliably pass, on correct code."
     )
     bugs_caught: int | None = Field(default=None, description="Bugs with full credit.")
-    bugs_total: int | None = Field(default=None, description="Bugs in the shown code.")
+    bugs_total: int | None = Field(
+        default=None, description="Bugs in the shown code; an intentional change counts as one, not to have it."
+    )
+    checked_percent: float | None = Field(
+        default=None,
+        description="Checked coverage in per cent, 0 to 100: statements whose effect assertions check; where it is paid.",
+    )
     coverage: CoverageView | None = Field(default=None, description="Line coverage of the shown code.")
 
 

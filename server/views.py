@@ -122,6 +122,8 @@ def _feedback_lines(feedback: Feedback) -> list[str]:
         lines.append(f"{alarms} false alarm{'' if alarms == 1 else 's'} (tests that correct code does not pass).")
     if feedback.bugs_caught is not None:
         lines.append(f"{feedback.bugs_caught} of {feedback.bugs_total} bugs caught.")
+    if feedback.checked_percent is not None:
+        lines.append(f"Checked coverage of the correct code: {feedback.checked_percent:.1f} %.")
     if feedback.coverage is not None:
         missing = ", ".join(map(str, feedback.coverage.missing_lines)) or "none"
         lines.append(f"Line coverage of the shown code: {feedback.coverage.percent:.1f} %; lines missing: {missing}.")
@@ -166,6 +168,7 @@ def _whole_view(feedback: Feedback, most: int) -> FeedbackView:
         false_alarms=feedback.false_alarms,
         bugs_caught=feedback.bugs_caught,
         bugs_total=feedback.bugs_total,
+        checked_percent=feedback.checked_percent,
         coverage=None
         if coverage is None
         else CoverageView(percent=coverage.percent, missing_lines=list(coverage.missing_lines)),

@@ -59,6 +59,8 @@ class Feedback:
     false_alarms: int | None = None
     bugs_caught: int | None = None
     bugs_total: int | None = None
+    checked_percent: float | None = None
+    """Checked coverage in [0, 100]; None where it is not paid, or could not change the score."""
     coverage: Coverage | None = None
 
 

@@ -70,6 +70,7 @@ def judged(verdicts: Verdicts, shown: SuiteResult, shown_source: str, suite: str
         false_alarms=verdicts.false_alarms,
         bugs_caught=verdicts.caught,
         bugs_total=len(verdicts.credits),
+        checked_percent=None if verdicts.checked is None else round(100.0 * verdicts.checked, 1),
         coverage=coverage_of(shown, shown_source),
     )
 

@@ -74,8 +74,8 @@ class Verdicts:
     asserting: frozenset[FunctionId]
     credits: tuple[float, ...]
     """One per bug of the task, in [0, 1]."""
-    checked: float = 0.0
-    """Checked coverage: the share of the probes that asserting tests noticed, in [0, 1]; 0 without probes."""
+    checked: float | None = None
+    """Checked coverage: the share of the probes that asserting tests noticed, in [0, 1]; None without probes."""
 
     @property
     def useful(self) -> int:
@@ -180,10 +180,10 @@ def credit(runs: BugRuns, first: SuiteResult, asserting: frozenset[FunctionId], 
     return float(max(shares) ** CREDIT_EXPONENT)
 
 
-def _checked(probes: tuple[SuiteResult, ...], first: SuiteResult, asserting: frozenset[FunctionId]) -> float:
+def _checked(probes: tuple[SuiteResult, ...], first: SuiteResult, asserting: frozenset[FunctionId]) -> float | None:
     """Return the share of the probes on which an assertion of an asserting test failed, in the suite's own frames."""
     noticed = sum(bool(asserting & _asserted(result, first)) for result in probes)
-    return noticed / len(probes) if probes else 0.0
+    return noticed / len(probes) if probes else None
 
 
 def _asserted(result: SuiteResult, first: SuiteResult) -> frozenset[FunctionId]:

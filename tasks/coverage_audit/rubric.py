@@ -19,7 +19,7 @@ def score(verdicts: Verdicts | None) -> Score:
     factor = coverage = recall = perfect = 0.0
     if verdicts is not None:
         factor = verdicts.precision**2
-        coverage = min(1.0, verdicts.checked / ENOUGH_CHECKED)
+        coverage = min(1.0, (verdicts.checked or 0.0) / ENOUGH_CHECKED)
         recall = verdicts.mean_credit if verdicts.credits else coverage
         perfect = float(coverage == 1.0 and recall == 1.0 and verdicts.false_alarms == 0)
     return Score(
