@@ -85,7 +85,7 @@ class FeedbackView(WireModel):
     )
     bugs_caught: int | None = Field(default=None, description="Bugs with full credit.")
     bugs_total: int | None = Field(
-        default=None, description="Bugs in the shown code; an intentional change counts as one, not to have it."
+        default=None, description="Bugs to catch; testing an intentional change counts as one."
     )
     checked_percent: float | None = Field(
         default=None,
