@@ -7,7 +7,6 @@ does nothing. openenv is imported while the fork servers start: it takes seconds
 import argparse
 import asyncio
 import atexit
-import functools
 import logging
 import os
 import sys
@@ -93,8 +92,12 @@ def _assemble(settings: Settings, tasks: "TaskSource", layers: dict[str, str], c
     from autotest_env.server.store import EpisodeStore  # noqa: PLC0415
 
     engine = Engine(tasks=tasks, layers=layers)
+
+    def open_session() -> AutotestEnvironment:  # a function: openenv-core 0.3.0 takes a partial for an environment
+        return AutotestEnvironment(engine)
+
     app = create_app(
-        functools.partial(AutotestEnvironment, engine),
+        open_session,
         TestAction,
         TestObservation,
         env_name=NAME,
