@@ -38,6 +38,14 @@ class RunningServer:
         return f"{self.url.replace('http', 'ws')}/ws"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what scripts/test-compat leaves out, and for want of what."""
+    if "not openenv010" in config.option.markexpr:
+        for item in terminalreporter.stats.get("deselected", ()):
+            for mark in item.iter_markers("openenv010"):
+                terminalreporter.write_line(f"left out, for openenv 0.10 alone has {mark.args[0]}: {item.nodeid}")
+
+
 @contextmanager
 def running(command: Sequence[str], log: Path, **environment: str) -> Iterator[RunningServer]:
     """Start a server and end it with SIGTERM; `command` takes --ready-fd."""

@@ -263,6 +263,7 @@ def test_openenvs_generic_client_plays(scripted_server):
         assert (result.reward, result.done) == (1.0, True)
 
 
+@pytest.mark.openenv010("a client with new_session")
 def test_the_clients_open_further_sessions(scripted_server):
     async def play():
         async with AutotestEnv(base_url=scripted_server.url) as env:

@@ -153,7 +153,7 @@ def _imports(path: Path) -> Iterator[str]:
             yield node.module.partition(".")[0]
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock", "requirements-compat.lock"])
 def test_locks_pin_every_file_by_hash_and_name_no_place(lock: str) -> None:
     text = (ROOT / lock).read_text(encoding="utf-8")
     entries = text.replace("\\\n", " ").splitlines()
@@ -172,6 +172,12 @@ def test_locks_cover_what_pyproject_asks_for(lock: str, groups: list[str]) -> No
     for group in groups:
         wanted += PROJECT["dependency-groups"][group]
     assert {_name(line) for line in wanted} <= locked
+
+
+def test_the_lock_with_openenvs_old_name_differs_in_that_alone() -> None:
+    ours, old = ((ROOT / f"requirements{kind}.lock").read_text().splitlines() for kind in ("", "-compat"))
+    changed = {line.partition("==")[0] for line in set(ours) ^ set(old) if "--hash" not in line}
+    assert changed == {"openenv", "openenv-core"}
 
 
 def test_openenv_validates_the_package(tmp_path: Path) -> None:

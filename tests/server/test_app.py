@@ -9,6 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,18 @@ def alive(pids):
 def test_a_misspelt_variable_is_one_line():
     text = start_refused(AUTOTEST_PORT="1")
     assert text == "server: unknown environment variable AUTOTEST_PORT; did you mean AUTOTEST_PORTS?\n"
+
+
+def test_both_distributions_of_openenv_stop_the_start_with_the_fix(tmp_path):
+    """One is installed here; the other's metadata stands on the path as an installer would leave it."""
+    other = "openenv-core" if any(distributions(name="openenv")) else "openenv"
+    folder = tmp_path / f"{other.replace('-', '_')}-0.3.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {other}\nVersion: 0.3.0\n")
+    text = start_refused("--port", "0", PYTHONPATH=str(tmp_path))
+    assert text.startswith("server: both openenv and openenv-core are installed and overwrite each other; run: ")
+    assert "pip uninstall -y openenv openenv-core && python -m pip install 'openenv>=0.10,<0.11'" in text
+    assert text.count("\n") == 1
 
 
 def test_a_taken_port_is_named():

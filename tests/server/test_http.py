@@ -197,6 +197,7 @@ def test_an_unknown_state_path_or_method_is_refused_in_the_same_shape(scripted_s
     check_refused(requests.post(f"{url}/{MARKER}/task", json={"split": "x", "index": 1}, timeout=30), 404, "NOT_FOUND")
 
 
+@pytest.mark.openenv010("the Task API")
 def test_a_bad_field_of_openenvs_task_api_is_refused_in_the_same_shape(scripted_server):
     url = scripted_server.url
     bad = requests.post(f"{url}/autotest_env/task", json={"split": MARKER, "index": MARKER}, timeout=30)

@@ -163,6 +163,7 @@ def test_a_session_too_many_is_told_so_until_another_closes(scripted_server):
     pytest.fail("closed sessions give no room")
 
 
+@pytest.mark.openenv010("?session_id=")
 def test_an_unknown_session_id_is_not_repeated(scripted_server):
     with connect(f"{scripted_server.ws_url}?session_id={MARKER}") as socket:
         check_refused(json.loads(socket.recv(timeout=30)), "SESSION_ERROR")
