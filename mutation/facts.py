@@ -1,8 +1,8 @@
 """What is known about a tree for certain: which expressions are numbers, have no effect, cannot raise.
 
-A number is an int or float (bool included). Annotations are believed: ``price: float`` makes `price` a number, and
-``items: list[tuple[float, int]]`` the targets of ``for price, quantity in items``. Marks sit on the nodes, so that they
-survive renaming.
+A number is an int or float (bool included). Annotations of arguments and locals are believed: ``price: float`` makes
+`price` a number, and ``items: list[tuple[float, int]]`` the targets of ``for price, quantity in items``. Marks sit on
+the nodes, so that they survive renaming.
 """
 
 import ast
@@ -208,6 +208,8 @@ class _Marker:
             self._add(node.targets[0], node.value)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             self._add(node.target, ast.BinOp(left=ast.Name(node.target.id, ast.Load()), op=node.op, right=node.value))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            self._add(node.target, _annotated(node.annotation))
         elif isinstance(node, ast.For):
             self._bind_element(node.target, self._kinds.get(getattr(node.iter, "id", ""), UNKNOWN))
         elif isinstance(node, ast.Name):
