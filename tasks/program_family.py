@@ -55,7 +55,7 @@ class ProgramFamily(ABC):
         """Return the answer that earns exactly 1."""
         return self._secret(task).program.oracle_suite
 
-    def remark(self, task: Task, test_code: str) -> str:  # noqa: ARG002  of the families that have one
+    def remark(self, test_code: str) -> str:  # noqa: ARG002  of the families that have one
         """Return a sentence for the feedback on a judged submission, or nothing."""
         return ""
 
@@ -78,7 +78,7 @@ class ProgramFamily(ABC):
             return Judgement(score=worthless, feedback=told)
         verdicts = judge(evidence)
         told = feedback.judged(verdicts, evidence.shown, secret.shown_source, test_code)
-        told = replace(told, message=f"{told.message} {self.remark(task, test_code)}".strip())
+        told = replace(told, message=f"{told.message} {self.remark(test_code)}".strip())
         return Judgement(score=self.score(task, verdicts, test_code), feedback=told)
 
     def view_coverage(self, task: Task, test_code: str) -> Feedback:

@@ -25,16 +25,16 @@ class RegressionAudit(ProgramFamily):
     def score(self, task: Task, verdicts: Verdicts | None, test_code: str) -> Score:
         """Return the rubric's score; the labels are read from the suite's comments."""
         labels = self._labels(task)
-        return rubric.score(verdicts, triage(parse_answer(test_code, labels), labels))
+        return rubric.score(verdicts, triage(parse_answer(test_code), labels))
 
     def oracle(self, task: Task) -> str:
         """Return the answer that earns exactly 1: the right labels, and the oracle's tests of this task's version."""
         secret = self._secret(task)
         return generate.oracle(secret.program, secret.correct, self._labels(task))
 
-    def remark(self, task: Task, test_code: str) -> str:
+    def remark(self, test_code: str) -> str:
         """Say what was read of the labels; not whether it is right."""
-        answer = parse_answer(test_code, self._labels(task))
+        answer = parse_answer(test_code)
         return f"Read: {len(answer.failing)} failing tests and {len(answer.labels)} labels."
 
     def _labels(self, task: Task) -> Mapping[str, Label]:
