@@ -4,6 +4,7 @@ from functools import cached_property, lru_cache
 
 from autotest_env.mutation.mutant import substitute
 from autotest_env.mutation.null import null_program
+from autotest_env.mutation.probes import probes
 from autotest_env.mutation.rendering import render
 from autotest_env.sandbox.run import compile_program
 from autotest_env.sandbox.suite import Program
@@ -39,8 +40,6 @@ class Texts:
 
     @cached_property
     def _probes(self) -> dict[str, Program]:
-        from autotest_env.mutation.probes import probes  # noqa: PLC0415
-
         return {probe.name: self._compile(probe.text) for probe in probes(self._program.source)}
 
     def _compile(self, source: str) -> Program:
