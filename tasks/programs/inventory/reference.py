@@ -45,8 +45,6 @@ class Inventory:
         >>> stock.remove_item("nail", 4)
         6
         """
-        if name not in self._units:
-            raise KeyError(name)
         stock: int = self._units[name]
         if quantity < 1 or quantity > stock:
             raise ValueError("take at least one unit, and no more than there are")
