@@ -131,7 +131,8 @@ def _serve(allowance: Allowance, descriptors: list[int], control: socket.socket,
     _, status, usage = os.wait4(pid, 0)
     if stopped is Stop.GONE:
         return None
-    return {"stopped": stopped, "status": status, "cpu_s": usage.ru_utime + usage.ru_stime, "own_s": own_s}
+    spent = {"cpu_s": usage.ru_utime + usage.ru_stime, "own_s": own_s, "peak_bytes": usage.ru_maxrss << 10}
+    return {"stopped": stopped, "status": status, **spent}
 
 
 def _fork(deadline: float) -> int | None:

@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 MAX_REPORT_BYTES = 2 << 20
 MAX_JOB_BYTES = 8 << 20
+HOG_BYTES = 256 << 20
+"""Several times what a run needs: a child that was killed with less in memory was not killed for its memory."""
 RUN_FOLDER = "run"
 STARTED = b"\n"
 """A child writes this when it starts on submitted text: a report missing after it is not our failure."""
@@ -65,6 +67,8 @@ class ChildEnd:
     """Wait status."""
     cpu_s: float
     own_s: float
+    peak_bytes: int = 0
+    """Most memory it held at a time."""
 
     @property
     def is_ours(self) -> bool:
@@ -73,9 +77,14 @@ class ChildEnd:
 
     @property
     def is_killed(self) -> bool:
-        """Whether the machine killed it; nobody inside may send signals, but memory may have run out."""
+        """Whether somebody outside killed it: nobody inside may send signals, but memory may have run out."""
         killed = os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
         return killed and self.stopped is Stop.NO
+
+    @property
+    def is_hog(self) -> bool:
+        """Whether it held so much memory that running out of it is its own doing."""
+        return self.peak_bytes >= HOG_BYTES
 
 
 class Worker:
@@ -114,8 +123,7 @@ class Worker:
 
     def make(self, job: Job) -> ChildEnd:
         """Have one child do one job. Raises WorkerDiedError; the worker is then of no more use."""
-        job_out, job_in = os.pipe()
-        report_out, report_in = os.pipe()
+        job_out, job_in, report_out, report_in = _two_pipes()
         late_s = max(0.0, job.deadline - time.monotonic())
         deadline = time.monotonic() + late_s + _GRACE_S
         try:
@@ -147,8 +155,10 @@ class Worker:
             _log.warning("a folder of a dead fork server is still in use: %s", error.strerror)
 
     def _answer(self, deadline: float) -> Any:
+        poll = select.poll()  # select takes no descriptor above 1023, and a server with many callers has such
+        poll.register(self._control, select.POLLIN)
         while b"\n" not in self._unread:
-            if not select.select([self._control], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise WorkerDiedError("it does not answer")
             try:
                 data = self._control.recv(1 << 16)
@@ -181,7 +191,7 @@ class Grader:
                 continue
             if end.stopped is Stop.LATE:
                 raise GraderBusyError("the graders are too busy to judge this in time; send it again later")
-            if not end.is_ours and (attempt == "last" or not end.is_killed):
+            if not end.is_ours and not (end.is_killed and (attempt == "first" or not end.is_hog)):
                 return end
             _log.warning("a child failed on the %s attempt, wait status %d", attempt, end.status)
         raise GraderFailedError("a run broke in the grader, twice; send it again later")
@@ -206,6 +216,20 @@ def _environment(run_folder: Path) -> dict[str, str]:
         "TZ": "UTC",
         "PYTHONHASHSEED": "0",
     }
+
+
+def _two_pipes() -> tuple[int, int, int, int]:
+    """Make both or none. Raises GraderFailedError where descriptors have run out."""
+    made: list[int] = []
+    try:
+        made += os.pipe()
+        made += os.pipe()
+    except OSError as error:
+        for descriptor in made:
+            os.close(descriptor)
+        raise GraderFailedError("the server has no descriptor free; send it again later") from error
+    job_out, job_in, report_out, report_in = made
+    return job_out, job_in, report_out, report_in
 
 
 def _exchange(job_in: int, job: bytes, report_out: int, deadline: float) -> bytes:
