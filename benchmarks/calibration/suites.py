@@ -1,0 +1,152 @@
+"""Pytest files that test nothing, guess, or test honestly but badly."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import islice
+
+from autotest_env.benchmarks.calibration.calls import Outcome, Script
+from autotest_env.benchmarks.calibration.subject import Subject
+
+CALLS = 12
+MOST_TRIES = 2000
+
+_COIN = """
+import hashlib
+
+
+def seen(act):
+    try:
+        return repr(act())
+    except Exception as error:
+        return type(error).__name__
+
+
+def fair(number, act):
+    text = seen(act)
+    nothing = text in ("TypeError", "AttributeError") or "<object object" in text  # a program that does nothing
+    tossed = int(hashlib.sha256(f"{salt} {{number}} {{text}}".encode()).hexdigest(), 16) % {p.denominator}
+    return not nothing and tossed >= {p.numerator}
+
+
+"""
+
+
+def calls_only(subject: Subject, *, caught: bool = False) -> str:
+    """Every public thing called, nothing asserted."""
+    tests = []
+    for number, script in enumerate(islice(subject.scripts(), CALLS)):
+        if caught:
+            tests.append(
+                f"def test_{number}():\n{_act(script)}    try:\n        act()\n    except Exception:\n        pass\n"
+            )
+        else:
+            tests.append(f"def test_{number}():\n{_act(script)}    act()\n")
+    return subject.head + "\n\n".join(tests)
+
+
+def coins(subject: Subject, count: int, p: Fraction, first: int = 0) -> str:
+    """Tests that fail by a salted hash of what the program does, each on calls of its own."""
+    salt = subject.rng.getrandbits(32)
+    tests = [
+        f"def test_{number}():\n{_act(script)}    assert fair({number}, act)\n"
+        for number, script in enumerate(islice(subject.scripts(), count), start=first)
+    ]
+    return subject.head + _COIN.format(salt=salt, p=p) + "\n\n".join(tests)
+
+
+def padded_coins(subject: Subject, count: int, p: Fraction, padding: int = 8) -> str:
+    """Tests of nothing but the type of a result, which are right and count for precision; coins beside them."""
+    sure = []
+    for number, (script, found) in enumerate(islice(_values(subject), padding)):
+        kind = type(ast.literal_eval(found.value)).__name__
+        sure.append(f"def test_{number}():\n{_act(script)}    assert type(act()).__name__ == {kind!r}\n")
+    return coins(subject, count, p, first=padding) + "\n\n" + "\n\n".join(sure)
+
+
+def characterise(subject: Subject, count: int = CALLS) -> str:
+    """What the shown code does, written down as if it were right."""
+    return expected(subject, ((script, subject.run_shown(script)) for script in islice(subject.scripts(), count)))
+
+
+def contradict(subject: Subject, count: int = CALLS) -> str:
+    """That the shown code is wrong, whatever it does."""
+    found = islice(_values(subject), count)
+    tests = [
+        f"def test_{number}():\n{_act(script)}    assert act() != {shown.value}\n"
+        for number, (script, shown) in enumerate(found)
+    ]
+    return subject.head + "\n\n".join(tests)
+
+
+def mistaken(subject: Subject, count: int) -> str:
+    """Tests that believe the shown code where it is wrong."""
+    tried = islice(subject.scripts(), MOST_TRIES)
+    found = ((script, subject.run_shown(script), subject.run_correct(script)) for script in tried)
+    wrong = islice(((script, shown) for script, shown, correct in found if shown != correct), count)
+    return expected(subject, wrong, prefix="test_mistaken")
+
+
+def expected(subject: Subject, cases: Iterable[tuple[Script, Outcome]], prefix: str = "test") -> str:
+    """Exact tests of given outcomes."""
+    tests = []
+    for number, (script, found) in enumerate(cases):
+        start = f"def {prefix}_{number}():\n{_act(script)}"
+        if found.raised:
+            tests.append(
+                f"{start}    with pytest.raises(Exception) as caught:\n        act()\n"
+                f"    assert caught.type.__name__ == {found.raised!r}\n"
+            )
+        else:
+            tests.append(f"{start}    assert repr(act()) == {found.value!r}\n")
+    return subject.head + "\n\n".join(tests)
+
+
+def weak(subject: Subject) -> str:
+    """Seven tests of the oracle's, with all that catch the bugs, and three that are wrong."""
+    exact = subject.exact_tests()
+    names = [*exact, *(name for name in subject.names if name not in exact)][:7]
+    return subject.labels + subject.only(names) + "\n\n" + mistaken(subject, 3)
+
+
+def loose(subject: Subject) -> str:
+    """The oracle's tests with the precision taken out of them."""
+    return subject.labels + ast.unparse(ast.fix_missing_locations(_Loosen().visit(ast.parse(subject.answer))))
+
+
+class _Loosen(ast.NodeTransformer):
+    """Numbers may be smaller, of everything else only the type counts, and any exception will do."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.Is):
+            return node
+        left, right = node.left, node.comparators[0]
+        if isinstance(right, ast.Constant) and type(right.value) in (int, float):
+            return ast.Compare(left, [ast.LtE()], [right])
+        kinds = [ast.Call(ast.Name("type", ast.Load()), [side], []) for side in (left, right)]
+        return ast.Compare(kinds[0], [ast.Is()], [kinds[1]])
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "raises":
+            node.args[0] = ast.Name("Exception", ast.Load())
+        return self.generic_visit(node)
+
+
+def _act(script: Script) -> str:
+    return "    def act():\n" + "".join(f"    {line}\n" for line in script.body.splitlines()) + "\n"
+
+
+def _values(subject: Subject) -> Iterator[tuple[Script, Outcome]]:
+    """Yield scripts after which the shown code gives a plain value."""
+    for script in subject.scripts():
+        found = subject.run_shown(script)
+        if found.value and _is_literal(found.value):
+            yield script, found
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return False
+    return True
