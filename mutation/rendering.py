@@ -106,7 +106,7 @@ def render(source: str, sites: tuple[Site, ...], chosen: Mapping[str, int], rend
             return prepared.chaff.show(place, chosen)
         return place.alternatives[chosen.get(place.site, 0)]
 
-    tree = ast.fix_missing_locations(resolved(prepared.tree, chosen, show))
+    tree = resolved(prepared.tree, chosen, show)
     return layout.fill_gaps(ast.unparse(tree), prepared.gap, random.Random(prepared.seed))
 
 
