@@ -86,15 +86,34 @@ def test_one_oracle_test_fails_on_the_bug_and_on_all_its_siblings(name, bug):
     assert set.intersection(*failing)
 
 
+def _check_rendered(name, bug, alternative, number):
+    program = PROGRAMS[name]
+    text = render(program.source, program.sites, program.variant(bug, alternative), number, b"key")
+    assert _seen(program, text, program.bug(bug)) == _plainly_seen(name, bug, alternative)
+
+
 @pytest.mark.parametrize("number", range(RENDERINGS))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_oracle_passes_on_every_rendering_and_catches_every_bug_in_it(name, number):
     program = PROGRAMS[name]
     assert _failing(program, render(program.source, program.sites, {}, number, b"key")) == set()
     for bug in program.bugs:
-        for alternative in _alternatives(program, bug.id):
-            text = render(program.source, program.sites, program.variant(bug.id, alternative), number, b"key")
-            assert _seen(program, text, bug) == _plainly_seen(name, bug.id, alternative)
+        _check_rendered(name, bug.id, 1, number)
+
+
+@pytest.mark.parametrize(("name", "bug"), BUGS)
+def test_every_sibling_is_the_same_in_renderings_that_take_turns(name, bug):
+    siblings = _alternatives(PROGRAMS[name], bug)[1:]
+    for number in range(RENDERINGS):
+        _check_rendered(name, bug, siblings[number % len(siblings)], number)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("name", "bug"), BUGS)
+def test_every_sibling_is_the_same_in_every_rendering(name, bug):
+    for number in range(RENDERINGS):
+        for alternative in _alternatives(PROGRAMS[name], bug):
+            _check_rendered(name, bug, alternative, number)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
