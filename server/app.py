@@ -7,6 +7,7 @@ does nothing. openenv is imported while the fork servers start: it takes seconds
 import argparse
 import asyncio
 import atexit
+import gc
 import logging
 import os
 import sys
@@ -42,9 +43,12 @@ def build_app(settings: Settings, tasks: "TaskSource | None" = None) -> "FastAPI
         return _assemble(settings, tasks, {}, lambda: None)
     sandbox = _start_sandbox(settings)
     try:
-        from autotest_env.tasks.registry import Tasks  # noqa: PLC0415  # starts no earlier than the sandbox
+        from autotest_env.tasks.registry import FAMILIES, TaskRequest, Tasks  # noqa: PLC0415  # not before the sandbox
 
-        return _assemble(settings, Tasks(sandbox, settings.secret), dict(sandbox.layers), sandbox.close)
+        tasks = Tasks(sandbox, settings.secret)
+        for name in FAMILIES:  # loaded by the first task of each, for which no caller should wait
+            tasks.generate(TaskRequest(task_id=name), fresh_seed=0)
+        return _assemble(settings, tasks, dict(sandbox.layers), sandbox.close)
     except BaseException:
         sandbox.close()
         raise
@@ -105,17 +109,19 @@ def _assemble(settings: Settings, tasks: "TaskSource", layers: dict[str, str], c
     )
     http_routes.install(app, engine, EpisodeStore(), settings.sessions)
     app.add_middleware(Rim)
-    _close_at_shutdown(app, close)
+    _frame_life(app, close)
     return app
 
 
-def _close_at_shutdown(app: "FastAPI", close: Callable[[], None]) -> None:
+def _frame_life(app: "FastAPI", close: Callable[[], None]) -> None:
     inner = app.router.lifespan_context
 
     @asynccontextmanager
     async def lifespan(owner: Any) -> AsyncIterator[Any]:
         try:
             async with inner(owner) as state:
+                gc.collect()
+                gc.freeze()  # what is loaded stays; looking through it again would stop every thread for 0.2 s
                 yield state
         finally:
             await asyncio.to_thread(close)  # it waits for running jobs, and answers in flight still have to leave
