@@ -1,8 +1,8 @@
 """Suites in, facts out: the pool of graders that the whole server shares.
 
-A `Grading` is one submission's turn. Turns start in the order they were asked for, as many at a time as there are
-graders, and the runs of those turns share the graders one by one. A worker that dies is replaced and its run made again
-once; then it is our failure and never the suite's.
+A `Grading` is one submission's turn. Turns start in the order they were first asked for (`sandbox.turns`), as many at a
+time as there are graders, and the runs of those turns share the graders one by one. A worker that dies is replaced and
+its run made again once; then it is our failure and never the suite's.
 """
 
 import logging
@@ -13,14 +13,14 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autotest_env.errors import GraderBusyError, GraderError, GraderFailedError, SetupError
+from autotest_env.errors import GraderError, GraderFailedError, SetupError
 from autotest_env.sandbox.confine import Isolation, hide_from_peers
 from autotest_env.sandbox.report import read_compiled, read_result
 from autotest_env.sandbox.suite import (
@@ -34,6 +34,7 @@ from autotest_env.sandbox.suite import (
     RunJob,
     SuiteResult,
 )
+from autotest_env.sandbox.turns import Turns
 from autotest_env.sandbox.watch import Stop
 from autotest_env.sandbox.worker import ChildEnd, Grader, Job, Worker
 
@@ -133,8 +134,7 @@ class Sandbox:
     def __init__(self, options: SandboxOptions) -> None:
         self._options = options
         self._lock = threading.Condition()
-        self._turns: deque[object] = deque()
-        self._active = 0
+        self._turns = Turns(options.graders, options.waiting)
         self._ready: deque[Grading] = deque()
         self._threads: list[threading.Thread] = []
         self._closing = False
@@ -169,25 +169,27 @@ class Sandbox:
         with self._lock:
             self._closing = True
             self._lock.notify_all()
+        self._turns.close()
         for thread in self._threads:
             thread.join()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @contextmanager
-    def open(self) -> Iterator[Grading]:
-        """Wait for a turn and hold it. Raises GraderBusyError when the queue is full or too slow."""
-        self._take_turn()
+    def open(self, key: Hashable = None) -> Iterator[Grading]:
+        """Wait for a turn and hold it; with the key of one refused before, in the place it had.
+
+        Raises GraderBusyError when the queue is full or too slow.
+        """
+        self._turns.wait(self._turns.ask(key), self._options.queue_wall_s)
         try:
             yield Grading(self, self._options)
         finally:
-            with self._lock:
-                self._active -= 1
-                self._lock.notify_all()
+            self._turns.give_back()
 
     @property
     def waiting(self) -> int:
         """Submissions that wait for a turn now."""
-        return len(self._turns)
+        return self._turns.waiting
 
     def submit(self, grading: Grading, calls: Sequence["_Call"]) -> list[ChildEnd]:
         """Have the calls of a turn made and wait for all. Raises GraderError."""
@@ -206,24 +208,6 @@ class Sandbox:
                 if grading in self._ready:
                     self._ready.remove(grading)
             raise
-
-    def _take_turn(self) -> None:
-        me = object()
-        deadline = time.monotonic() + self._options.queue_wall_s
-        with self._lock:
-            if len(self._turns) >= self._options.waiting:
-                raise GraderBusyError("the queue of submissions is full; send it again later", retry_after_s=10)
-            self._turns.append(me)
-            try:
-                while not self._closing and (self._turns[0] is not me or self._active >= self._options.graders):
-                    if not self._lock.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
-                        raise GraderBusyError("no grader was free in time; send it again later", retry_after_s=5)
-                if self._closing:
-                    raise GraderFailedError("the server is stopping")
-                self._active += 1
-            finally:
-                self._turns.remove(me)
-                self._lock.notify_all()
 
     def _work(self, grader: Grader) -> None:
         """A grader thread: take calls fairly, one from each turn in rotation, until the sandbox closes."""

@@ -66,7 +66,7 @@ class ProgramFamily(ABC):
         worthless = self.score(task, None, test_code)
         if _is_too_large(test_code):
             return Judgement(score=worthless, feedback=feedback.refused(_TOO_LARGE, total))
-        with self._sandbox.open() as grading:
+        with self._sandbox.open(hash((task.id, test_code))) as grading:
             suite = grading.compile(test_code)
             if isinstance(suite, RefusedSuite):
                 return Judgement(score=worthless, feedback=feedback.refused(suite, total))
@@ -86,7 +86,7 @@ class ProgramFamily(ABC):
         secret = self._secret(task)
         if _is_too_large(test_code):
             return feedback.refused(_TOO_LARGE, len(secret.bugs))
-        with self._sandbox.open() as grading:
+        with self._sandbox.open(hash((task.id, test_code))) as grading:
             suite = grading.compile(test_code)
             if isinstance(suite, RefusedSuite):
                 return feedback.refused(suite, len(secret.bugs))
