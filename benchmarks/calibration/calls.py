@@ -70,33 +70,133 @@ def _order(rng: random.Random) -> Script:
 
 
 def _inventory(rng: random.Random) -> Script:
-    low = rng.randint(1, 5)
-    setup = [f"stock = Inventory({low})"]
+    """Fill a stock, change it, look at everything: limits are often met exactly, prices are often equal."""
     units: dict[str, int] = {}
-    for _ in range(rng.randint(1, 5)):
-        name, quantity = rng.choice("abc"), rng.randint(1, 6)
-        setup.append(f"stock.add_item({name!r}, {round(rng.uniform(0.5, 40), rng.choice((0, 1, 2)))}, {quantity})")
+    prices = [round(rng.uniform(0.5, 40), rng.choice((0, 1, 2))) for _ in range(2)]
+    added = [(rng.choice("abc"), rng.choice(prices), rng.randint(1, 6)) for _ in range(rng.randint(2, 5))]
+    for name, _, quantity in added:
         units[name] = units.get(name, 0) + quantity
-    for _ in range(rng.randint(0, 2)):
-        name = rng.choice(sorted(units))
-        more = [f"stock.apply_discount({rng.randint(1, 90)}, {rng.randint(1, 6)})"]
-        if units[name] > 1:
-            more.append(f"stock.remove_item({name!r}, {rng.randint(1, units[name] - 1)})")
-        setup.append(rng.choice(more))
     name = rng.choice(sorted(units))
-    observed = (
-        f"stock.calculate_total({rng.choice((0, rng.randint(1, 50)))})",
-        "stock.get_summary()",
-        f"stock.get_summary()[{rng.choice(('items', 'units', 'low', 'dearest'))!r}]",
-        f"stock.remove_item({name!r}, {rng.randint(1, units[name])})",
-        f"stock.add_item({name!r}, {rng.randint(1, 30)}, {rng.randint(1, 6)})",
-        f"stock.apply_discount({rng.randint(1, 90)}, {rng.randint(1, 6)})",
-        f"(stock.get_summary(), stock.calculate_total({rng.randint(1, 50)}))",
-    )
-    return Script(setup=tuple(setup), observed=rng.choice(observed))
+    taken = rng.choice((units[name], rng.randint(1, units[name])))
+    limit = rng.choice(list(units.values()))
+    changes = [f"stock.apply_discount({rng.randint(1, 90)}, {limit})", f"stock.remove_item({name!r}, {taken})"]
+    calls = [f"stock.add_item({name!r}, {price}, {quantity})" for name, price, quantity in added]
+    calls += rng.sample(changes, rng.randint(1, 2))
+    setup = [f"stock = Inventory({rng.choice((limit, 5))})", "seen = []", *(f"seen.append({call})" for call in calls)]
+    total = f"stock.calculate_total({rng.choice((0, rng.randint(1, 50), rng.randint(1, 50)))})"
+    fact = f"stock.get_summary()[{rng.choice(('units', 'low', 'dearest'))!r}]"
+    everything = f"(seen, {total}, stock.get_summary())"
+    return Script(setup=tuple(setup), observed=rng.choice((everything, everything, everything, total, fact)))
 
 
+def _auth(rng: random.Random) -> Script:
+    """Walk along the rules: values around the documented limits, one rule or several, refusals noted or raised."""
+    setup = ["now = [0.0]", "service = AuthService(lambda: now[0])", "seen = []", *_ATTEMPT]
+    if rng.random() < 0.25:
+        setup[-len(_ATTEMPT) :] = ["attempt = lambda call, *given: seen.append(call(*given))"]
+    for number, rule in enumerate(rng.sample(_RULES, rng.choice((1, 3, 6, len(_RULES))))):
+        lines, values = rule
+        chosen = sorted(rng.sample(values, rng.randint(2, len(values))))
+        given = {"name": repr(f"user-{number}"), "password": repr(_PASSWORD), "values": chosen, "value": chosen[-1]}
+        setup += [line.format(**given) for line in lines]
+    return Script(setup=tuple(setup), observed=rng.choice(("seen", "seen", "seen", "seen[-1]")))
+
+
+_PASSWORD = "correct-horse-1234"
+_ATTEMPT = (
+    "def attempt(call, *given):",
+    "    try:",
+    "        seen.append(call(*given))",
+    "    except Exception as error:",
+    "        seen.append(type(error).__name__)",
+)
+_ACCOUNT = "service.set_password({name}, {password})"
+_RULES: list[tuple[tuple[str, ...], list[float]]] = [
+    (
+        ("for n in {values}: attempt(service.set_password, {name}, '1' * n)",),
+        [7, 8, 11, 12, 13, 60, 62, 64, 65, 70, 99],
+    ),
+    (("for n in {values}: attempt(service.set_password, {name}, 'a-long-password-' + '1' * n)",), [0, 1, 2, 3, 4, 5]),
+    (
+        (
+            "for n in range(10, 20): service.set_password({name}, f'a-password-{{n}}')",
+            "for n in {values}: attempt(service.set_password, {name}, f'a-password-{{20 - n}}')",
+        ),
+        [1, 2, 3, 4, 5, 6],
+    ),
+    (
+        (
+            _ACCOUNT,
+            "for n in {values}:",
+            "    for _ in range(n): attempt(service.login, {name}, 'wrong')",
+            "    attempt(service.login, {name}, {password})",
+            "    now[0] += 86400",
+        ),
+        [1, 2, 3, 4, 5, 6],
+    ),
+    (
+        (
+            _ACCOUNT,
+            "for n in {values}:",
+            "    for _ in range(3): attempt(service.login, {name}, 'wrong')",
+            "    now[0] += n",
+            "    attempt(service.login, {name}, {password})",
+            "    now[0] += 86400",
+        ),
+        [60, 599, 600, 899, 900, 901, 1199, 1200, 5000, 9000],
+    ),
+    (
+        (
+            _ACCOUNT,
+            "for n in {values}:",
+            "    session = service.login({name}, {password})",
+            "    now[0] += n",
+            "    attempt(service.whose_session, session)",
+        ),
+        [60, 1200, 1201, 1799, 1800, 1801, 2700, 2701, 9000, 18000, 18001],
+    ),
+    (
+        (
+            _ACCOUNT,
+            "for n in {values}:",
+            "    session = service.login({name}, {password}, True)",
+            "    now[0] += n * 86400",
+            "    attempt(service.whose_session, session)",
+        ),
+        [1, 13, 13.9, 14, 14.1, 20, 29, 30, 30.1, 31],
+    ),
+    (
+        (
+            _ACCOUNT,
+            "sessions = [service.login({name}, {password}) for _ in range({value})]",
+            "for session in sessions[:5]: attempt(service.whose_session, session)",
+        ),
+        [3, 4, 5, 6, 7, 8],
+    ),
+    (
+        (
+            "for n in {values}:",
+            "    token = service.issue_token({name}, n)",
+            "    for wait in (n * 86400 - 60, 60, n * 86400):",
+            "        now[0] += wait",
+            "        attempt(service.whose_token, token)",
+        ),
+        [1, 2, 3, 10, 29, 30],
+    ),
+    (("for n in {values}: attempt(service.issue_token, {name}, n)",), [0, 1, 29, 30, 31, 45, 60, 89, 90, 91]),
+    (
+        (
+            _ACCOUNT,
+            "start = now[0]",
+            "for n in {values}:",
+            "    now[0] = start + n * 86400",
+            "    attempt(service.must_change, {name})",
+        ),
+        [1, 60, 89, 90, 90.1, 91, 100, 120, 179, 180, 181],
+    ),
+]
 _DRAWS: dict[str, Callable[[random.Random], Script]] = {
     "order_module": _order,
     "inventory_module": _inventory,
+    "auth_module": _auth,
 }

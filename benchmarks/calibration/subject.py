@@ -10,8 +10,8 @@ from autotest_env.mutation.mutant import substitute
 from autotest_env.sandbox.run import Sandbox, compile_program
 from autotest_env.sandbox.suite import CompiledSuite, FunctionId, RunJob, TestOutcome
 from autotest_env.tasks.family import Family, Task
+from autotest_env.tasks.judged import Chosen, Secret
 from autotest_env.tasks.regression_audit.generate import names_of_tests, only_tests
-from autotest_env.tasks.secret import Chosen, Secret
 
 
 @dataclass(frozen=True)
