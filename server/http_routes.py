@@ -4,11 +4,10 @@
 publish no state but their own.
 """
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -18,12 +17,13 @@ from openenv.core.env_server.serialization import serialize_observation
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from autotest_env.errors import GraderBusyError, InvalidValueError
+from autotest_env.errors import InvalidValueError
 from autotest_env.models import TestAction, TestObservation, TestState
 from autotest_env.server.calls import ResetCall, check_id, check_reset, check_step, describe
 from autotest_env.server.environment import Engine, ServerMetadata, describe_server, open_episode, take_step
 from autotest_env.server.episodes import DEFAULT_ATTEMPTS, MAX_ATTEMPTS
 from autotest_env.server.faults import fault_of, fault_of_status
+from autotest_env.server.pool import Pool
 from autotest_env.server.store import EpisodeStore
 from autotest_env.server.views import reset_view, state_view
 from autotest_env.tasks.seeds import MAX_SEED
@@ -32,11 +32,9 @@ REPLACED = frozenset({"/reset", "/step", "/state", "/metadata", "/schema", "/web
 
 _RESET_THREADS = 8
 _STEP_THREADS = 48
-_WAITING_PER_THREAD = 4
-_SEAT_WALL_S = 10.0
+_WAITING_PER_SESSION = 4
+_SEAT_WALL_S = 15.0
 """A step waits so long for a thread, then at most 25 s for a grader and 20 s for its runs: callers give up at 60 s."""
-
-_Result = TypeVar("_Result")
 
 
 class ResetBody(BaseModel):
@@ -95,33 +93,6 @@ class ErrorReply(BaseModel):
     error: ErrorBody
 
 
-class _Pool:
-    """Threads for work that waits, with a bound on how much may wait for them."""
-
-    def __init__(self, threads: int, name: str, most: int) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._seats = asyncio.Semaphore(threads)
-        self._most = most
-        self._taken = 0
-
-    async def run(self, work: Callable[[], _Result]) -> _Result:
-        if self._taken >= self._most:
-            raise GraderBusyError("too many requests are waiting; try again later")
-        self._taken += 1
-        try:
-            try:
-                async with asyncio.timeout(_SEAT_WALL_S):
-                    await self._seats.acquire()
-            except TimeoutError:
-                raise GraderBusyError("too many requests are under way; try again later") from None
-            try:
-                return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-            finally:
-                self._seats.release()
-        finally:
-            self._taken -= 1
-
-
 def install(app: FastAPI, engine: Engine, store: EpisodeStore, sessions: int) -> None:
     """Put these routes in place of OpenEnv's; a production server has no /reset, /step and /state."""
     present = {route.path for route in app.router.routes if isinstance(route, APIRoute)}
@@ -142,8 +113,9 @@ def install(app: FastAPI, engine: Engine, store: EpisodeStore, sessions: int) ->
 
 def _control(engine: Engine, store: EpisodeStore, sessions: int) -> APIRouter:
     router = APIRouter(responses={code: {"model": ErrorReply} for code in (400, 404, 409, 413, 422, 503)})
-    resets = _Pool(_RESET_THREADS, "reset", _RESET_THREADS * (1 + _WAITING_PER_THREAD))
-    steps = _Pool(min(sessions, _STEP_THREADS), "step", sessions * (1 + _WAITING_PER_THREAD))
+    waiting = sessions * _WAITING_PER_SESSION
+    resets = Pool("reset", threads=_RESET_THREADS, most_waiting=waiting, wall_s=_SEAT_WALL_S)
+    steps = Pool("step", threads=min(sessions, _STEP_THREADS), most_waiting=waiting, wall_s=_SEAT_WALL_S)
 
     @router.post(
         "/reset",
@@ -166,7 +138,8 @@ def _control(engine: Engine, store: EpisodeStore, sessions: int) -> APIRouter:
     async def step(request: Request) -> JSONResponse:
         call = check_step(await _body(request))
         episode = store.find(call.episode_id, _peer(request))
-        return await steps.run(lambda: _answer(take_step(episode, call.action, call.request_id), episode.id))
+        taken = partial(take_step, episode, call.action, call.request_id)
+        return await steps.run(lambda: _answer(taken(), episode.id), episode.id)
 
     @router.get("/state", tags=["State Management"], summary="Look at an episode")
     async def state(
