@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from autotest_env.mutation.rendering import catalogue
 from autotest_env.sandbox.run import Grading
 from autotest_env.sandbox.suite import RUN_CPU_S, CompiledSuite, Program, RunJob, SuiteResult
+from autotest_env.tasks.judged import Secret
 from autotest_env.tasks.judging import TIME_FACTOR, BugRuns, Evidence, failing, failure, judge
-from autotest_env.tasks.secret import Secret
 from autotest_env.tasks.texts import Texts
 
 DECOYS = 5

@@ -10,10 +10,10 @@ from autotest_env.sandbox.suite import MAX_SUITE_BYTES, CompileStatus, RefusedSu
 from autotest_env.tasks import feedback
 from autotest_env.tasks.evidence import collect
 from autotest_env.tasks.family import Feedback, Judgement, Task
+from autotest_env.tasks.judged import Secret
 from autotest_env.tasks.judging import Verdicts, failure, judge
 from autotest_env.tasks.program import ProgramSource, load_program
 from autotest_env.tasks.score import Score
-from autotest_env.tasks.secret import Secret
 from autotest_env.tasks.seeds import secret_rng
 from autotest_env.tasks.texts import Texts
 

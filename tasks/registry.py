@@ -13,6 +13,7 @@ from autotest_env.tasks.seeds import CLASSIC, MAX_SEED
 FAMILIES = {
     "unit_test_writer": "autotest_env.tasks.unit_test_writer.family:UnitTestWriter",
     "coverage_audit": "autotest_env.tasks.coverage_audit.family:CoverageAudit",
+    "regression_audit": "autotest_env.tasks.regression_audit.family:RegressionAudit",
 }
 DEFAULT_FAMILY = "unit_test_writer"
 

@@ -8,8 +8,8 @@ from autotest_env.mutation.probes import probes
 from autotest_env.mutation.rendering import render
 from autotest_env.sandbox.run import compile_program
 from autotest_env.sandbox.suite import Program
+from autotest_env.tasks.judged import Chosen
 from autotest_env.tasks.program import ProgramSource
-from autotest_env.tasks.secret import Chosen
 
 _KEPT = 4096
 """Compiled texts kept per program, plain and rendered ones each; one is a few kilobytes."""

@@ -3,9 +3,9 @@
 import ast
 
 from autotest_env.tasks.family import Shown, Task
+from autotest_env.tasks.judged import Secret
 from autotest_env.tasks.program import Bug, ProgramSource
 from autotest_env.tasks.prompt import ANSWER_RULE, LIMITS_RULE, code_block, import_rule
-from autotest_env.tasks.secret import Secret
 from autotest_env.tasks.seeds import CLASSIC, secret_rng
 
 NAME = "coverage_audit"

@@ -9,10 +9,10 @@ from itertools import combinations, product
 from autotest_env.errors import SetupError
 from autotest_env.mutation.mutant import substitute
 from autotest_env.tasks.family import Shown, Task
+from autotest_env.tasks.judged import Chosen, Secret
 from autotest_env.tasks.program import Change, ProgramSource
 from autotest_env.tasks.prompt import ANSWER_RULE, LIMITS_RULE, code_block, import_rule
 from autotest_env.tasks.regression_audit.answer import Label
-from autotest_env.tasks.secret import Chosen, Secret
 from autotest_env.tasks.seeds import CLASSIC, secret_rng
 
 NAME = "regression_audit"

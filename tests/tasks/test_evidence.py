@@ -9,8 +9,8 @@ import pytest
 from autotest_env.mutation.rendering import catalogue
 from autotest_env.sandbox.suite import CompiledSuite, RunEnd, RunJob, SuiteResult, TestOutcome, TestReport
 from autotest_env.tasks.evidence import DECOYS, collect, draw
+from autotest_env.tasks.judged import Secret
 from autotest_env.tasks.program import load_program
-from autotest_env.tasks.secret import Secret
 from autotest_env.tasks.texts import Texts
 from autotest_env.tasks.unit_test_writer import generate
 

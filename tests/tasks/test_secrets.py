@@ -6,9 +6,9 @@ import pytest
 
 from autotest_env.sandbox.suite import RunEnd, SuiteResult
 from autotest_env.tasks.evidence import draw
+from autotest_env.tasks.judged import Secret
 from autotest_env.tasks.judging import BugRuns, Evidence
 from autotest_env.tasks.program import load_program
-from autotest_env.tasks.secret import Secret
 from autotest_env.tasks.texts import Texts
 from autotest_env.tasks.unit_test_writer import generate
 
