@@ -5,11 +5,12 @@ becomes a test; "rounded to two decimals" and the like become a property over th
 """
 
 import ast
+import contextlib
 import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from autotest_env.agents.examples import Documentation, Example, literal, read_documentation
+from autotest_env.agents.examples import UNREADABLE, Documentation, Example, literal, read_documentation
 
 _MAX_TESTS = 30
 _MAX_CALLS = 12
@@ -27,21 +28,22 @@ def write_suite(module_name: str, files: Mapping[str, str]) -> str:
 
     It always parses and always holds a test.
     """
-    source = files.get(f"{module_name}.py", "")
-    try:
-        documentation = read_documentation(source)
-    except (SyntaxError, ValueError, RecursionError):
-        documentation = Documentation(names=(), texts=(), examples=())
+    usable = module_name.isidentifier() and not keyword.iskeyword(module_name)
+    suite = ""
+    with contextlib.suppress(*UNREADABLE):
+        suite = _documented(module_name, files.get(f"{module_name}.py", "")) if usable else ""
+    return suite or _NOTHING_DOCUMENTED.format(module=module_name if usable else "builtins")
+
+
+def _documented(module_name: str, source: str) -> str:
+    """Return the tests of what a source documents, empty when that is nothing."""
+    documentation = read_documentation(source)
     tests = [*_examples(documentation), *_properties(documentation)][:_MAX_TESTS]
-    if not tests:
-        name = module_name if module_name.isidentifier() and not keyword.iskeyword(module_name) else "builtins"
-        return _NOTHING_DOCUMENTED.format(module=name)
     used = {node.id for test in tests for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Name)}
     names = ", ".join(name for name in documentation.names if name in used)
     imports = ["import pytest", f"from {module_name} import {names}"] if names else ["import pytest"]
-    return "\n".join(
-        ['"""Tests from the documentation of the shown code."""', "", *imports, "", "", "\n\n".join(tests)]
-    )
+    text = ['"""Tests from the documentation of the shown code."""', "", *imports, "", "", "\n\n".join(tests)]
+    return "\n".join(text) if tests else ""
 
 
 def _examples(documentation: Documentation) -> Iterator[str]:

@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What reading the text of odd code raises."""
+
 _ARROW = re.compile(r"[`\s]*(?:==|=>|->|→|⇒|returns?\b|gives?\b|yields?\b|equals?\b|is\b)[`\s]*")
 _RAISES = re.compile(r"[`\s]*raises?\b[`\s]*(?:an?\s+)?[`]*(?P<error>[A-Za-z_]\w*)")
 _AFTER_LITERAL = re.compile(r"`*(?:\s*$|[.,;:)](?:\s|$)|\s+(?:for|when|if|because|since|as|and|but)\b)")
@@ -49,7 +52,7 @@ class Documentation:
 
 
 def read_documentation(source: str) -> Documentation:
-    """Read the public names, docstrings and examples of a module. Raises SyntaxError when it does not parse."""
+    """Read the public names, docstrings and examples of a module. Raises one of UNREADABLE when it cannot be read."""
     tree = ast.parse(source)
     names = tuple(dict.fromkeys(_public_names(tree)))
     texts = tuple(_docstrings(tree))

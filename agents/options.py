@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-FAMILIES = ("unit_test_writer",)
+FAMILIES = ("unit_test_writer", "coverage_audit", "regression_audit")
 """Played in this order; a test compares them with what the server offers."""
 
 KEY_VARIABLES = ("HF_TOKEN", "API_KEY", "OPENAI_API_KEY")

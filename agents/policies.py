@@ -1,18 +1,22 @@
 """Policies: what is sent next, from what was observed. One policy object plays one episode."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from autotest_env.agents.answers import extract_code
+from autotest_env.agents.audit import write_audit
+from autotest_env.agents.confined import ConfinedRunError
 from autotest_env.agents.embedded import write_suite
+from autotest_env.agents.examples import UNREADABLE
 from autotest_env.agents.model import ChatModel, Message, ModelError, OpenAIModel
 from autotest_env.agents.options import Options
 from autotest_env.agents.prompts import EMPTY_HINT, SYSTEM, feedback_prompt
 from autotest_env.models import TestObservation
 
-SuiteWriter = Callable[[str, Mapping[str, str]], str]
-"""Module name and shown files in, pytest file out."""
+SuiteWriter = Callable[[TestObservation], str]
+"""What the reset shows in, pytest file out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +47,21 @@ def policy_maker(options: Options) -> Callable[[int], Policy]:
         return lambda seed: ChatPolicy(model, seed)
     if options.suite is not None:
         suite = options.suite
-        return lambda _seed: OneSuitePolicy(lambda _module, _files: suite)
-    return lambda _seed: OneSuitePolicy(write_suite)
+        return lambda _seed: OneSuitePolicy(lambda _observation: suite)
+    return lambda _seed: OneSuitePolicy(embedded_suite)
+
+
+def embedded_suite(observation: TestObservation) -> str:
+    """Return the embedded policy's suite: of two versions what the comparison shows, else what is documented.
+
+    Never raises, whatever is shown.
+    """
+    module, files = observation.module_name, observation.files
+    shown, old = files.get(f"{module}.py"), files.get(f"{module}_v1.py")
+    if shown and old and observation.existing_tests:
+        with contextlib.suppress(*UNREADABLE, ConfinedRunError):
+            return write_audit(module, old, shown, observation.existing_tests, files.get("CHANGELOG.md", ""))
+    return write_suite(module, files)
 
 
 class OneSuitePolicy:
@@ -60,7 +77,7 @@ class OneSuitePolicy:
         if self._sent:
             return Move(action_type="done")
         self._sent = True
-        return Move(test_code=self._write(observation.module_name, observation.files))
+        return Move(test_code=self._write(observation))
 
 
 class ChatPolicy:

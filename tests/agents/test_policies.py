@@ -32,7 +32,7 @@ class ScriptedModel:
 
 
 def test_one_suite_is_sent_once_then_done() -> None:
-    policy = OneSuitePolicy(lambda module, files: f"# {module} {sorted(files)}")
+    policy = OneSuitePolicy(lambda seen: f"# {seen.module_name} {sorted(seen.files)}")
     assert policy.act(RESET) == Move(test_code="# shop ['shop.py']")
     assert policy.act(JUDGED) == Move(action_type="done")
 
