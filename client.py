@@ -7,6 +7,7 @@
 Neither asks which class an action is of: anything with the right fields, a mapping, or the test file as a string.
 """
 
+import asyncio
 import os
 import time
 import uuid
@@ -26,7 +27,15 @@ import requests
 from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
 
-from autotest_env.errors import AutotestError, CallerError, GraderError, InvalidRequestError, NoEpisodeError
+from autotest_env.errors import (
+    AutotestError,
+    CallerError,
+    GraderBusyError,
+    GraderError,
+    GraderFailedError,
+    InvalidRequestError,
+    NoEpisodeError,
+)
 from autotest_env.models import TestAction, TestObservation, TestState
 
 DEFAULT_URL = "http://127.0.0.1:7860"
@@ -35,8 +44,12 @@ URL_VARIABLE = "AUTOTEST_URL"
 _ACTION_FIELDS = ("action_type", "test_code", "notes")
 _TELLING_FIELDS = frozenset({"action_type", "test_code", "action"})
 """One of these makes a mapping an action; without any it would be judged as an empty suite."""
+_NOT_JUDGED = frozenset({GraderBusyError.code, GraderFailedError.code})
 _PROXY_FAULTS = frozenset({502, 504})
+_TRIES = 10
+"""Of a request; with 25 s in the server's queue and 5 s between them, a busy server has five minutes for it."""
 _LONGEST_PAUSE_S = 30.0
+_LONGEST_PAUSE_UNREACHABLE_S = 2.0
 
 
 class UnreachableError(AutotestError):
@@ -46,8 +59,39 @@ class UnreachableError(AutotestError):
     status = 503
 
 
+class _NotJudgedError(RuntimeError):
+    """What OpenEnv's client raises for an error frame, with the pause that the frame asks for."""
+
+    def __init__(self, fault: Mapping[str, Any]) -> None:
+        super().__init__(f"Server error: {fault.get('message')} (code: {fault.get('code')})")
+        self.pause_s = min(float(fault.get("retry_after_s", 0)), _LONGEST_PAUSE_S)
+
+
 class AutotestEnv(EnvClient[TestAction, TestObservation, TestState]):
-    """OpenEnv's client, async; `.sync()` makes it synchronous."""
+    """OpenEnv's client, async; `.sync()` makes it synchronous.
+
+    What the server could not judge is sent again after the pause it asked for, several times before it is an error.
+    """
+
+    tries: int = _TRIES
+
+    async def _send_and_receive(self, message: dict[str, Any]) -> dict[str, Any]:
+        number = 1
+        while True:
+            try:
+                return await super()._send_and_receive(message)
+            except _NotJudgedError as error:
+                if number >= self.tries:
+                    raise
+                await asyncio.sleep(error.pause_s)
+            number += 1
+
+    async def _receive(self) -> dict[str, Any]:
+        frame: dict[str, Any] = await super()._receive()
+        fault = frame.get("data", {}) if frame.get("type") == "error" else {}
+        if fault.get("code") in _NOT_JUDGED:
+            raise _NotJudgedError(fault)
+        return frame
 
     def _step_payload(self, action: Any) -> dict[str, Any]:
         return _action_fields(action)
@@ -79,7 +123,7 @@ class AutoTestEnvClient:
     reward is lost and nothing is judged twice. Errors of the server are raised as the classes of `errors`.
     """
 
-    def __init__(self, base_url: str | None = None, *, timeout_s: float = 75.0, tries: int = 5) -> None:
+    def __init__(self, base_url: str | None = None, *, timeout_s: float = 75.0, tries: int = _TRIES) -> None:
         self.base_url = _checked_url(base_url or os.environ.get(URL_VARIABLE) or DEFAULT_URL)
         self.episode_id: str | None = None
         self._timeout_s = timeout_s
@@ -209,8 +253,9 @@ def _tree(root: type[AutotestError]) -> list[type[AutotestError]]:
 
 
 def _pause_s(error: AutotestError, number: int) -> float:
-    wanted: float = error.retry_after_s if isinstance(error, GraderError) else 0.25 * 2.0**number
-    return min(wanted, _LONGEST_PAUSE_S)
+    if isinstance(error, GraderError):
+        return min(error.retry_after_s, _LONGEST_PAUSE_S)
+    return min(0.25 * 2.0**number, _LONGEST_PAUSE_UNREACHABLE_S)
 
 
 def _of_episode(call: dict[str, Any]) -> dict[str, Any]:

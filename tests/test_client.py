@@ -247,6 +247,26 @@ def test_openenvs_client_plays_sync_and_goes_on_after_a_refusal(scripted_server)
         assert env.state().seed == 42
 
 
+def test_openenvs_client_submits_again_what_a_busy_server_did_not_judge(scripted_server):
+    with AutotestEnv(base_url=scripted_server.url).sync() as env:
+        env.reset(seed=42)
+        began = time.monotonic()
+        assert env.step("score=0.5 busy_first over WebSocket").reward == 0.5
+        assert time.monotonic() - began >= 1.0
+        assert env.state().step_count == 1
+
+
+def test_openenvs_client_gives_up_on_a_server_that_stays_busy(scripted_server):
+    class Impatient(AutotestEnv):
+        tries = 2
+
+    with Impatient(base_url=scripted_server.url).sync() as env:
+        env.reset(seed=42)
+        with pytest.raises(RuntimeError, match="code: GRADER_BUSY"):
+            env.step("grader_fails")
+        assert env.state().step_count == 0
+
+
 def test_openenvs_client_takes_a_string_and_refuses_what_is_no_action(scripted_server):
     with AutotestEnv(base_url=scripted_server.url).sync() as env:
         env.reset(seed=42)

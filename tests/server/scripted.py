@@ -2,6 +2,7 @@
 
 score=0.5     this submission's score
 wait=0.5      judging takes so many seconds
+busy_first    the first time we are too busy
 grader_fails  we fail            grader_breaks  an exception nobody expected, with the code in its text
 """
 
@@ -32,6 +33,7 @@ class ScriptedFamily:
 
     def __init__(self) -> None:
         self.judged: list[str] = []
+        self._refused: set[str] = set()
 
     def generate(self, seed: int) -> Task:
         files = {"order_module.py": f"def answer():\n    return {seed}\n"}
@@ -52,6 +54,9 @@ class ScriptedFamily:
 
     def _act(self, test_code: str) -> None:
         time.sleep(float(_mark("wait", test_code) or 0.0))
+        if "busy_first" in test_code and test_code not in self._refused:
+            self._refused.add(test_code)
+            raise GraderBusyError("no grader is free", retry_after_s=1)
         if "grader_fails" in test_code:
             raise GraderBusyError("all graders are busy", retry_after_s=1)
         if "grader_breaks" in test_code:
