@@ -17,6 +17,8 @@ REGRESSION = "regression_audit"
 COIN_COUNTS = (12, 20, 40)
 COIN_ODDS = (Fraction(1, 8), Fraction(1, 5), Fraction(1, 3), Fraction(1, 2))
 """How often a coin fails."""
+PADDED = ((6, Fraction(1, 2)), (6, Fraction(2, 3)))
+"""The coins that earn most beside tests that are right and say nothing."""
 
 WEAK, EMBEDDED, ORACLE = "7 right, 3 wrong", "embedded", "oracle"
 
@@ -87,9 +89,8 @@ def _guessing() -> Iterator[tuple[str, Writer]]:
     for count in COIN_COUNTS:
         for p in COIN_ODDS:
             yield f"{count} coins, p = {p}", partial(suites.coins, count=count, p=p)
-    for count in (4, 6, 8):
-        for p in (Fraction(1, 2), Fraction(2, 3)):
-            yield f"8 type checks and {count} coins, p = {p}", partial(suites.padded_coins, count=count, p=p)
+    for count, p in PADDED:
+        yield f"8 trivial tests and {count} coins, p = {p}", partial(suites.padded_coins, count=count, p=p)
     yield "what the shown code does", suites.characterise
     yield "not what the shown code does", suites.contradict
 
@@ -100,10 +101,11 @@ def _guessing_labels() -> Iterator[tuple[str, Writer]]:
     yield "version 1's tests, right labels", partial(with_labels, lambda subject: subject.task.shown.existing_tests)
     yield "the announced change alone", announced_change
     yield "right labels, what version 2 does", partial(with_labels, suites.characterise)
-    for count in COIN_COUNTS:
-        for p in COIN_ODDS:
-            write = partial(with_labels, partial(suites.coins, count=count, p=p))
-            yield f"right labels, {count} coins, p = {p}", write
+    for p in COIN_ODDS:
+        yield f"right labels, 20 coins, p = {p}", partial(with_labels, partial(suites.coins, count=20, p=p))
+    for count, p in PADDED:
+        write = partial(suites.padded_coins, count=count, p=p)
+        yield f"right labels, 8 trivial tests and {count} coins, p = {p}", partial(with_labels, write)
 
 
 _HOLLOW: dict[str, Writer] = {

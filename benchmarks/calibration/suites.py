@@ -9,6 +9,7 @@ from autotest_env.benchmarks.calibration.calls import Outcome, Script
 from autotest_env.benchmarks.calibration.subject import Subject
 
 CALLS = 12
+PADDING = 8
 MOST_TRIES = 2000
 
 _COIN = """
@@ -22,11 +23,15 @@ def seen(act):
         return type(error).__name__
 
 
-def fair(number, act):
+def happens(act):
     text = seen(act)
-    nothing = text in ("TypeError", "AttributeError") or "<object object" in text  # a program that does nothing
-    tossed = int(hashlib.sha256(f"{salt} {{number}} {{text}}".encode()).hexdigest(), 16) % {p.denominator}
-    return not nothing and tossed >= {p.numerator}
+    return text not in ("TypeError", "AttributeError") and "<object object" not in text  # as if nothing was done
+
+
+def fair(number, act):
+    text = f"{salt} {{number}} {{seen(act)}}"
+    tossed = int(hashlib.sha256(text.encode()).hexdigest(), 16) % {p.denominator}
+    return happens(act) and tossed >= {p.numerator}
 
 
 """
@@ -55,13 +60,13 @@ def coins(subject: Subject, count: int, p: Fraction, first: int = 0) -> str:
     return subject.head + _COIN.format(salt=salt, p=p) + "\n\n".join(tests)
 
 
-def padded_coins(subject: Subject, count: int, p: Fraction, padding: int = 8) -> str:
-    """Tests of nothing but the type of a result, which are right and count for precision; coins beside them."""
-    sure = []
-    for number, (script, found) in enumerate(islice(_values(subject), padding)):
-        kind = type(ast.literal_eval(found.value)).__name__
-        sure.append(f"def test_{number}():\n{_act(script)}    assert type(act()).__name__ == {kind!r}\n")
-    return coins(subject, count, p, first=padding) + "\n\n" + "\n\n".join(sure)
+def padded_coins(subject: Subject, count: int, p: Fraction) -> str:
+    """Tests that anything happens at all, which are right and count for precision; coins beside them."""
+    sure = [
+        f"def test_{number}():\n{_act(script)}    assert happens(act)\n"
+        for number, script in enumerate(islice(subject.scripts(), PADDING))
+    ]
+    return coins(subject, count, p, first=PADDING) + "\n\n" + "\n\n".join(sure)
 
 
 def characterise(subject: Subject, count: int = CALLS) -> str:
