@@ -25,6 +25,8 @@ MAX_REPORT_BYTES = 2 << 20
 MAX_JOB_BYTES = 8 << 20
 HOG_BYTES = 256 << 20
 """Several times what a run needs: a child that was killed with less in memory was not killed for its memory."""
+ROOM_BYTES, ROOM_FILES = 16 << 20, 500
+"""What must be free on the disk before a run: bytes of the largest file it may write. Small containers have as much."""
 RUN_FOLDER = "run"
 STARTED = b"\n"
 """A child writes this when it starts on submitted text: a report missing after it is not our failure."""
@@ -33,6 +35,9 @@ UNREPORTED = 70
 PROGRESS = b"."
 """Written as each test starts: so that a run stopped in mid-test tells in which."""
 
+_LAST_SHARE = 1 / 16
+"""Of the room for a run; with less free after it, its writes may have failed."""
+_NO_ROOM = "the server's disk is full, so that runs cannot write; send it again later"
 _START_S = 60.0
 _REPLACE_S = 10.0
 _GRACE_S = 5.0
@@ -121,6 +126,12 @@ class Worker:
             self.close()
             raise SetupError(f"a fork server did not start: {error}; its own words are on standard error") from error
 
+    def has_room(self, share: float = 1.0) -> bool:
+        """Whether this share of the room for a run is free, to those without privileges."""
+        disk = os.statvfs(self._folder.parents[1])  # the folders of fork servers may vanish, and are made again
+        free_files = disk.f_favail if disk.f_files else ROOM_FILES  # some file systems do not count them
+        return disk.f_bavail * disk.f_frsize >= share * ROOM_BYTES and free_files >= share * ROOM_FILES
+
     def make(self, job: Job) -> ChildEnd:
         """Have one child do one job. Raises WorkerDiedError; the worker is then of no more use."""
         job_out, job_in, report_out, report_in = _two_pipes()
@@ -183,6 +194,8 @@ class Grader:
         for attempt in ("first", "last"):
             if time.monotonic() >= job.deadline:
                 raise GraderBusyError("the graders are too busy to judge this in time; send it again later")
+            if not self.worker.has_room():
+                raise GraderFailedError(_NO_ROOM)
             try:
                 end = self.worker.make(job)
             except WorkerDiedError as error:
@@ -191,6 +204,8 @@ class Grader:
                 continue
             if end.stopped is Stop.LATE:
                 raise GraderBusyError("the graders are too busy to judge this in time; send it again later")
+            if end.stopped is not Stop.DISK and not self.worker.has_room(_LAST_SHARE):
+                raise GraderFailedError(_NO_ROOM)  # others have filled the disk meanwhile, and the suite met that
             if not end.is_ours and not (end.is_killed and (attempt == "first" or not end.is_hog)):
                 return end
             _log.warning("a child failed on the %s attempt, wait status %d", attempt, end.status)

@@ -1,12 +1,13 @@
 """Children and fork servers that somebody kills: never the suite's fault, and nothing is left of them."""
 
+import gc
 import os
 import resource
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from autotest_env.errors import GraderFailedError
 from autotest_env.sandbox.run import Grading, Sandbox, SandboxOptions
 from autotest_env.sandbox.suite import CompiledSuite, Program, RunEnd, RunJob, SuiteResult
+from autotest_env.sandbox.worker import ROOM_BYTES, ROOM_FILES, Worker
 
 QUICK = "def test_it(): pass"
 SLOW = "import time\ndef test_it(): time.sleep(1)"
@@ -111,19 +113,46 @@ def test_a_fork_server_is_replaced_when_thousands_of_descriptors_are_open(victim
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_run_without_a_free_descriptor_is_our_failure_and_costs_none(victims: Victims, program: Program) -> None:
+def test_room_on_the_disk_is_what_the_file_system_says(tmp_path: Path) -> None:
+    worker = Worker(tmp_path / "top" / "w1")
+    worker.wait_ready()
+    disk = os.statvfs(tmp_path)
+    shares_free = disk.f_bavail * disk.f_frsize / ROOM_BYTES
+    assert worker.has_room(0.5 * shares_free if shares_free < disk.f_favail / ROOM_FILES else 0.0)
+    assert not worker.has_room(2.0 * shares_free)
+    worker.close()
+
+
+@contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    """Leave so many descriptors that can be opened during the block."""
+    gc.collect()  # what tests before this one forgot to close must not be closed meanwhile
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.dup(0)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + 200, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        for _ in range(count):
+            os.close(taken.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+def test_a_run_without_a_free_descriptor_is_our_failure_and_costs_none(victims: Victims, program: Program) -> None:
     with victims.box.open() as grading:
         suite = grading.compile(QUICK)
         assert isinstance(suite, CompiledSuite)
-        open_now = len(list(Path("/proc/self/fd").iterdir()))
-        for free in range(4):
-            lowest = os.dup(0)
-            os.close(lowest)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + free, hard))
-            try:
+        for count in range(4):
+            with descriptors_left(count):
                 with pytest.raises(GraderFailedError, match="no descriptor free"):
                     grading.run([RunJob(program=program, suite=suite)])
-            finally:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert len(list(Path("/proc/self/fd").iterdir())) == open_now
+                again = [os.dup(0) for _ in range(count)]
+                with pytest.raises(OSError, match="Too many"):
+                    os.dup(0)
+                for descriptor in again:
+                    os.close(descriptor)
