@@ -16,6 +16,9 @@ from autotest_env.errors import SetupError
 BACKLOG = 2048
 GRACE_S = 5
 """Seconds that stopping the graders may take, and then a request still in flight."""
+_VANISHED = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""After a minute of silence the kernel asks a caller whether it is there, four times in the next one. Who vanished
+without a word would keep its descriptor for ever otherwise."""
 _SETTLE_S = 0.5
 """An answer that is ready gets so long to reach its caller."""
 
@@ -96,6 +99,10 @@ def _bound(host: str, port: int) -> socket.socket:
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # accepted connections inherit this
+        for name, value in _VANISHED.items():
+            if hasattr(socket, name):  # not every system can set each
+                bound.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         bound.bind(address)
         bound.listen(BACKLOG)
     except OSError:

@@ -85,6 +85,15 @@ def test_a_port_given_twice_is_listened_on_once():
     assert len(sockets) == 3
 
 
+def test_callers_who_vanish_are_noticed():
+    """The kernel asks silent peers; connections have it from the socket that accepted them."""
+    with closing(bind("127.0.0.1", (0,))[0]) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 120
+
+
 @pytest.mark.parametrize("host", ["no such host", "192.0.2.1"])
 def test_a_host_that_is_not_ours_is_told_apart_from_a_port(host):
     with pytest.raises(SetupError, match="choose another with --host"):
