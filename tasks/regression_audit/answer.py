@@ -69,11 +69,16 @@ def triage(answer: Answer, truth: Mapping[str, Label]) -> float:
 
 
 def _comments(test_code: str) -> Iterator[str]:
-    """Yield the comments that stand alone on their line; of a text that cannot be read to its end, none."""
+    """Yield the comments that stand alone on their line; of a text that cannot be read to its end, none.
+
+    Lines end and a byte order mark is passed over as in the run of the suite.
+    """
+    lines = io.StringIO(test_code.removeprefix("\ufeff"), newline=None).readlines()
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(test_code).readline))
+        tokens = list(tokenize.generate_tokens(iter(lines).__next__))
     except (tokenize.TokenError, SyntaxError, ValueError):
         return
     for token in tokens:
-        if token.type == tokenize.COMMENT and token.line.lstrip(" \t\f").startswith("#"):
+        row, column = token.start
+        if token.type == tokenize.COMMENT and not lines[row - 1][:column].strip(" \t\f"):
             yield token.string

@@ -30,7 +30,8 @@ READ_AS_A_AND_B = [
     "# FAILING_TESTS: test_a\n# FAILING_TESTS: test_b",
     "def test_new():\n    pass\n\n\n# FAILING_TESTS: test_a, test_b\n",
     "# FAILING_TESTS: test_a, test_b\r\ndef test_new(): pass\r\n",
-    "\ufeff# FAILING_TESTS: test_a\n# FAILING_TESTS: test_a, test_b"[1:],
+    "# FAILING_TESTS: test_a\r# FAILING_TESTS: test_b\rdef test_new(): pass\r",
+    "\ufeff# FAILING_TESTS: test_a, test_b\n",
 ]
 
 NOT_READ = [
@@ -46,6 +47,8 @@ NOT_READ = [
     "x = 1  # FAILING_TESTS: test_a",
     "x = '# FAILING_TESTS: test_a'",
     'x = """\n# FAILING_TESTS: test_a\n"""',
+    'x = """\n# """  # FAILING_TESTS: test_a',
+    "# what follows\rx = 1  # FAILING_TESTS: test_a",
     "FAILING_TESTS: test_a",
     "# CLASSIFICATION: test_a",
     "# CLASSIFICATION: =regression",
