@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from autotest_env.agents.journal import Journal
-from autotest_env.agents.options import read_options
+from autotest_env.agents.options import FAMILIES, read_options
 from autotest_env.inference import Baseline, LocalServer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +28,7 @@ KEYS = {"HF_TOKEN", "API_KEY", "OPENAI_API_KEY", "API_BASE_URL", "MODEL_NAME"}
 START = r"\[START\] task=[a-z_]+ env=autotest-env model=\S+"
 STEP = r"\[STEP\] step=\d+ action=.{0,60} reward=\d\.\d\d done=(true|false) error=.+"
 END = r"\[END\] success=(true|false) steps=\d+ score=\d\.\d{3} rewards=(\d\.\d\d(,\d\.\d\d)*)?"
+ONE = "--task=unit_test_writer"
 FAILED_END = "[END] success=false steps=0 score=0.000 rewards="
 
 
@@ -144,7 +145,7 @@ def test_against_a_given_server_only_the_standard_lines_are_printed_whatever_the
 ) -> None:
     suite = tmp_path / "suite.py"
     suite.write_text("# score=0.7\n\n\ndef test_it():\n    assert True\n")
-    argv = ("--base-url", scripted_server.url, "--policy", f"file:{suite}", "--out", str(tmp_path / "o"))
+    argv = (ONE, "--base-url", scripted_server.url, "--policy", f"file:{suite}", "--out", str(tmp_path / "o"))
     code, lines, err = run(*argv, HTTP_PROXY="http://127.0.0.1:1", NO_PROXY="example.org")
     assert lines == [
         "[START] task=unit_test_writer env=autotest-env model=file:suite.py",
@@ -162,15 +163,17 @@ def test_the_same_seed_prints_the_same_bytes_against_servers_of_its_own() -> Non
     assert (code, lines) == second.finish()[:2]
     assert code == 0
     assert_standard(lines)
-    assert "model=embedded" in lines[0]
-    assert float(re.search(r"score=(\d\.\d+)", lines[-1])[1]) > 0.2
+    starts = [line for line in lines if line.startswith("[START]")]
+    assert starts == [f"[START] task={family} env=autotest-env model=embedded" for family in FAMILIES]
+    scores = re.findall(r"score=(\d\.\d+)", "\n".join(lines))
+    assert [float(score) > 0.2 for score in scores] == [True] * len(FAMILIES), lines
     assert "Traceback" not in err
     assert first.relatives() + second.relatives() == []
 
 
 def test_episodes_played_at_once_print_the_same_bytes_as_one_by_one(scripted_server: Any) -> None:
     def printed(*argv: str) -> tuple[str, str]:
-        common = ("--base-url", scripted_server.url, "--seeds", "42,123,456", "--episodes", "3")
+        common = (ONE, "--base-url", scripted_server.url, "--seeds", "42,123,456", "--episodes", "3")
         options = read_options([*common, *argv], {})
         out, records = io.StringIO(), io.StringIO()
         assert Baseline(options, Journal(out, options.model, records), LocalServer()).run()
@@ -183,7 +186,7 @@ def test_episodes_played_at_once_print_the_same_bytes_as_one_by_one(scripted_ser
 
 
 def test_a_server_that_does_not_start_ends_every_episode() -> None:
-    code, lines, err = run("--seeds", "1,2", AUTOTEST_NO_SUCH_SETTING="1")
+    code, lines, err = run(ONE, "--seeds", "1,2", AUTOTEST_NO_SUCH_SETTING="1")
     assert code == 1
     assert [line for line in lines if not line.startswith("[START]")] == [FAILED_END] * 2
     assert_standard(lines)
@@ -192,14 +195,14 @@ def test_a_server_that_does_not_start_ends_every_episode() -> None:
 
 
 def test_a_server_that_is_not_there_ends_the_episode() -> None:
-    code, lines, err = run("--base-url", "http://127.0.0.1:1")
+    code, lines, err = run(ONE, "--base-url", "http://127.0.0.1:1")
     assert (code, lines[1:]) == (1, [FAILED_END])
     assert "no answer" in err
     assert "Traceback" not in err
 
 
 def test_a_task_the_server_refuses_ends_the_episode(scripted_server: Any) -> None:
-    code, lines, err = run("--base-url", scripted_server.url, "--split", "no_such_split")
+    code, lines, err = run(ONE, "--base-url", scripted_server.url, "--split", "no_such_split")
     assert (code, lines[1:]) == (1, [FAILED_END])
     assert "unknown split" in err
 
@@ -215,7 +218,7 @@ def test_bad_options_print_nothing_on_stdout_and_exit_with_2(tmp_path: Path) -> 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("pause_s", [0.0, 1.5])
 def test_a_signal_while_the_server_starts_still_ends_the_episode(number: signal.Signals, pause_s: float) -> None:
-    command = Command("--seed", "42")
+    command = Command(ONE)
     command.wait_for("[START]")
     time.sleep(pause_s)
     assert interrupted(command, number)[1:] == [FAILED_END]
@@ -231,7 +234,7 @@ class Interrupter:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupter())
-sys.argv = ["inference.py", "--base-url", "http://127.0.0.1:1"]
+sys.argv = ["inference.py", {ONE!r}, "--base-url", "http://127.0.0.1:1"]
 runpy.run_path({str(ROOT / "inference.py")!r}, run_name="__main__")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
@@ -245,7 +248,7 @@ runpy.run_path({str(ROOT / "inference.py")!r}, run_name="__main__")
 def test_without_a_stderr_every_line_is_printed_all_the_same(scripted_server: Any, tmp_path: Path, closed: str) -> None:
     suite = tmp_path / "suite.py"
     suite.write_text("# score=0.7\n")
-    command = [sys.executable, str(ROOT / "inference.py"), "--base-url", scripted_server.url, f"--policy=file:{suite}"]
+    command = [sys.executable, str(ROOT / "inference.py"), ONE, f"--base-url={scripted_server.url}", f"--policy=file:{suite}"]
     shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
     done = subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
     assert done.returncode == 0
@@ -254,7 +257,7 @@ def test_without_a_stderr_every_line_is_printed_all_the_same(scripted_server: An
 
 
 def test_an_error_that_nobody_can_be_told_still_ends_the_episode() -> None:
-    command = [sys.executable, str(ROOT / "inference.py"), "--base-url", "http://127.0.0.1:1"]
+    command = [sys.executable, str(ROOT / "inference.py"), ONE, "--base-url", "http://127.0.0.1:1"]
     shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command]
     done = subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
     assert done.returncode == 1
@@ -262,7 +265,7 @@ def test_an_error_that_nobody_can_be_told_still_ends_the_episode() -> None:
 
 
 def test_a_signal_during_a_reset_ends_the_episode(silent: Silent) -> None:
-    command = Command("--base-url", silent.url)
+    command = Command(ONE, "--base-url", silent.url)
     silent.wait_for("/reset")
     assert interrupted(command)[1:] == [FAILED_END]
 
@@ -270,13 +273,13 @@ def test_a_signal_during_a_reset_ends_the_episode(silent: Silent) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_a_step_ends_the_episode(silent: Silent, number: signal.Signals) -> None:
     silent.answers["/reset"] = {"observation": {}, "reward": None, "done": False, "episode_id": "one"}
-    command = Command("--base-url", silent.url)
+    command = Command(ONE, "--base-url", silent.url)
     silent.wait_for("/step")
     assert interrupted(command, number)[1:] == [FAILED_END]
 
 
 def test_a_signal_while_models_think_ends_the_episodes_that_began(scripted_server: Any, silent: Silent) -> None:
-    common = ("--base-url", scripted_server.url, "--episodes", "10", "--concurrency", "3")
+    common = (ONE, "--base-url", scripted_server.url, "--episodes", "10", "--concurrency", "3")
     command = Command(*common, API_BASE_URL=f"{silent.url}/v1")
     silent.wait_for("/v1/chat/completions", 3)
     lines = interrupted(command)
@@ -284,7 +287,7 @@ def test_a_signal_while_models_think_ends_the_episodes_that_began(scripted_serve
 
 
 def test_the_server_of_its_own_gets_no_key_and_is_stopped_by_a_signal(silent: Silent) -> None:
-    command = Command("--seed", "42", API_BASE_URL=f"{silent.url}/v1", HF_TOKEN="hf-secret-token")
+    command = Command(ONE, API_BASE_URL=f"{silent.url}/v1", HF_TOKEN="hf-secret-token")
     silent.wait_for("/v1/chat/completions")
     others = [pid for pid in command.relatives() if pid != command.process.pid]
     environs = [Path(f"/proc/{pid}/environ").read_bytes() for pid in others]
@@ -294,7 +297,7 @@ def test_the_server_of_its_own_gets_no_key_and_is_stopped_by_a_signal(silent: Si
 
 
 def test_a_reader_that_goes_away_ends_the_run_quietly(scripted_server: Any) -> None:
-    command = Command("--base-url", scripted_server.url, "--episodes", "500")
+    command = Command(ONE, "--base-url", scripted_server.url, "--episodes", "500")
     command.wait_for("[START]")
     command.process.stdout.close()
     with command.process.stderr as stderr:
