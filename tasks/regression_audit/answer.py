@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from autotest_env.sandbox.suite import MAX_SUITE_BYTES
+
 _FAILING = re.compile(r"#[ \t]*FAILING_TESTS[ \t]*:(?P<names>.*)")
 _LABEL = re.compile(r"#[ \t]*CLASSIFICATION[ \t]*:(?P<name>[^=]*)=(?P<label>.*)")
 
@@ -40,7 +42,7 @@ class Answer:
 
 
 def parse_answer(test_code: str) -> Answer:
-    """Read an answer; of a text that is no Python, nothing."""
+    """Read an answer; of a text that is no Python, or longer than a suite may be, nothing."""
     failing: set[str] = set()
     labelled: dict[str, list[str]] = {}
     for comment in _comments(test_code):
@@ -73,6 +75,8 @@ def _comments(test_code: str) -> Iterator[str]:
 
     Lines end and a byte order mark is passed over as in the run of the suite.
     """
+    if len(test_code) > MAX_SUITE_BYTES:  # never run, and long to read
+        return
     lines = io.StringIO(test_code.removeprefix("\ufeff"), newline=None).readlines()
     try:
         tokens = list(tokenize.generate_tokens(iter(lines).__next__))

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autotest_env.sandbox.suite import MAX_SUITE_BYTES
 from autotest_env.tasks.regression_audit.answer import Answer, Label, parse_answer, triage
 
 TRUTH = {
@@ -149,3 +150,9 @@ def test_no_text_is_too_strange(text: str) -> None:
 def test_a_long_answer_is_read_whole() -> None:
     names = [f"test_{number}" for number in range(4000)]
     assert len(parse_answer("# FAILING_TESTS: " + ",".join(names)).failing) == 4000
+
+
+def test_an_answer_that_is_too_long_to_be_run_is_not_read() -> None:
+    longest = RIGHT + "#" * (MAX_SUITE_BYTES - len(RIGHT))
+    assert parse_answer(longest) == parse_answer(RIGHT)
+    assert parse_answer(longest + "#") == Answer(failing=frozenset(), labels={})
