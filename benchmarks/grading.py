@@ -62,8 +62,8 @@ def main() -> None:
     box = Sandbox(SandboxOptions(graders=1))
     box.start()
     print("layers:", ", ".join(f"{name} {state}" for name, state in box.layers.items()))
-    fork_server = worker_pids(os.getpid())[0]
-    print(f"fork server: {own_memory_mb(fork_server):.1f} MB of its own")
+    own_mb = sum(own_memory_mb(pid) for pid in worker_pids(os.getpid()))
+    print(f"fork server: {own_mb:.1f} MB of its own")
     compare(box, program, texts, options.rounds)
     box.close()
     grade(program)
@@ -221,9 +221,9 @@ async def hold_sessions(url: str, grown_mb: Callable[[], float]) -> None:
 
 
 def worker_pids(parent: int) -> list[int]:
-    """Process ids of a process's children."""
+    """Process ids of everything below a process."""
     text = "".join(path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children"))
-    return [int(word) for word in text.split()]
+    return [pid for word in text.split() for pid in (int(word), *worker_pids(int(word)))]
 
 
 def own_memory_mb(pid: int) -> float:

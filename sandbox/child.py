@@ -7,7 +7,7 @@ from typing import Any
 
 import coverage
 
-from autotest_env.sandbox import audit, confine, frames, recorder, rewrite, session
+from autotest_env.sandbox import audit, confine, frames, kernel, recorder, rewrite, session
 from autotest_env.sandbox.suite import RunEnd
 from autotest_env.sandbox.worker import MAX_JOB_BYTES, PROGRESS, STARTED, UNREPORTED
 
@@ -24,7 +24,7 @@ class Tools:
 def do_job(job: int, report: int, limits: confine.Limits, tools: Tools) -> None:
     """Confine this process, do one job, write the report and die. Nothing returns from here."""
     try:
-        confine.die_with_parent()
+        kernel.die_with_parent()
         os.setsid()
         os.chdir(tools.run_folder)
         os.close(0)  # an open file is shared by all who inherit it: each child opens its own

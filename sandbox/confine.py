@@ -11,19 +11,24 @@ Covered, each by a layer that is applied in the child before any submitted code 
 * landlock: files are readable only in the standard library, in `READABLE_PACKAGES` and in shared libraries;
   writable only in this run's folder, which is emptied after the run. Nothing of this package, of installed
   libraries, of /proc or /tmp can be opened.
+* namespaces, where the machine gives them; each is a layer of its own (see `sandbox.namespaces`). network: none but an
+  empty one. ipc: queues and shared memory of others are not there. pid: no other process has a number, every run is
+  process 1, and what it leaves running dies with it. mount: nothing has a name but what landlock lets it read, that is
+  read-only, and the run's folder is a new file system in memory, so that nothing counted there (inodes, space) tells of
+  earlier runs. user: what the others need, and no right over a process outside.
 
-Not covered: timing and load of the machine can be observed, and so can names and sizes of files everywhere (stat). The
-caches of the kernel remember which names and pages were asked for, and a clock tells: a few bits can pass from one run
-to the next that way, so who judges must not make runs in an order that can be known (see the families' evidence).
-Sleeping and working suites hold a grader for as long as the limits allow. A kernel bug is a way out. A submission runs
-in the same process as the reporter, so it can write that process's report. It gains nothing: the process holds one text
-and does not know which, so a forged report knows no more than a test.
+Not covered: timing and load of the machine can be observed, and so can names and sizes of files (stat): of those it may
+read, without a mount namespace of all. The caches of the kernel remember which names and pages were asked for, and a
+clock tells: a few bits can pass from one run to the next that way, namespaces or not, because all runs share the
+standard library. Without a mount namespace inode numbers tell, too. So who judges must not make runs in an order that
+can be known (see the families' evidence). Sleeping and working suites hold a grader for as long as the limits allow. A
+kernel bug is a way out. A submission runs in the same process as the reporter, so it can write that process's report.
+It gains nothing: the process holds one text and does not know which, so a forged report knows no more than a test.
 
-A layer that the machine lacks is reported with the reason, and `Isolation.REQUIRED` refuses to start without it.
+A layer that the machine lacks is reported with the reason. `Isolation.REQUIRED` refuses to start without it, namespaces
+excepted: `OPTIONAL_LAYERS`.
 """
 
-import ctypes
-import os
 import resource
 import socket
 import sys
@@ -31,12 +36,13 @@ import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from autotest_env.sandbox import kernel, namespaces
+from autotest_env.sandbox.jail import MARKER, Jail
 from autotest_env.sandbox.syscalls import build_filter
 
 READABLE_PACKAGES = (
@@ -56,10 +62,12 @@ READABLE_PACKAGES = (
 _SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", f"{sys.base_prefix}/lib")
 _FILES = ("/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/dev/urandom", "/dev/random", "/dev/zero")
 _LAYERS = ("rlimits", "no_new_privs", "capabilities", "landlock", "seccomp")
-
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
-_SECCOMP_MODE_FILTER = 2
-_SIGKILL = 9
+_NEEDS = {
+    "landlock": "Linux 5.13 or later and the package landlockpy",
+    "seccomp": "the system library libseccomp and the package pyseccomp",
+}
+OPTIONAL_LAYERS = namespaces.LAYERS
+"""What `Isolation.REQUIRED` does without: few containers give namespaces to an ordinary user."""
 
 
 class Isolation(StrEnum):
@@ -79,21 +87,14 @@ class Limits:
     open_files: int = 128
 
 
-class _FilterProgram(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
-
-
-class _CapHeader(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
-
-
 @dataclass(slots=True)
 class Confinement:
     """The prepared layers; `layers` maps each name to "on" or to why it is off."""
 
     layers: dict[str, str]
     steps: dict[str, Callable[[Limits], None]]
-    """What puts each layer on, in this order; a layer that is off has none."""
+    """What puts each layer on in a child, in this order; a layer that is off, or on already, has none."""
+    spaces: namespaces.Namespaces
 
     def apply(self, limits: Limits) -> None:
         """Confine the calling process for good. Raises OSError when a layer cannot be put on."""
@@ -106,16 +107,18 @@ class Confinement:
         self.steps = {name: step for name, step in self.steps.items() if layers[name] == "on"}
 
 
-def prepare(folder: Path) -> Confinement:
+def prepare(folder: Path, spaces: namespaces.Namespaces, jail: Jail | None) -> Confinement:
     """Build every layer this machine has, once per fork server; `folder` is the only writable place of its runs."""
-    confinement = Confinement(layers=dict.fromkeys(_LAYERS, "on"), steps={"rlimits": _set_rlimits})
-    if not sys.platform.startswith("linux"):
-        for name in _LAYERS[1:]:
-            confinement.layers[name] = f"off: {sys.platform} has no such layer, Linux has"
+    layers = {**spaces.layers, **dict.fromkeys(_LAYERS, "on")}
+    confinement = Confinement(layers=layers, steps={"rlimits": _set_rlimits}, spaces=spaces)
+    if kernel.ABSENT:
+        layers.update(dict.fromkeys(_LAYERS[1:], f"off: {kernel.ABSENT}"))
         return confinement
+    if jail is not None:
+        confinement.steps["mount_namespace"] = lambda _: jail.enter()  # it takes a capability
     builders: dict[str, Callable[[], Callable[[Limits], None]]] = {
-        "no_new_privs": lambda: lambda _: _prctl(_PR_SET_NO_NEW_PRIVS, 1),
-        "capabilities": lambda: _drop_capabilities,
+        "no_new_privs": lambda: lambda _: kernel.gain_nothing(),
+        "capabilities": lambda: lambda _: kernel.drop_capabilities(),
         "landlock": lambda: _landlock(folder),
         "seccomp": _seccomp,
     }
@@ -123,7 +126,7 @@ def prepare(folder: Path) -> Confinement:
         try:
             confinement.steps[name] = build()
         except (ImportError, RuntimeError, OSError) as error:
-            confinement.layers[name] = f"off: {error}"
+            layers[name] = f"off: {error}; it needs {_NEEDS[name]}"
     return confinement
 
 
@@ -133,29 +136,35 @@ def prove(confinement: Confinement, forbidden: Path) -> dict[str, str]:
     `forbidden` is a readable file outside every allowed place. Call it in a child that does nothing else.
     """
     layers = dict(confinement.layers)
+    holds = confinement.spaces.prove()
     for name, step in confinement.steps.items():
         try:
             step(Limits(cpu_s=5))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             layers[name] = f"off: {error}"
-    attacks: dict[str, Callable[[], object]] = {
-        "seccomp": socket.socket,
-        "landlock": lambda: forbidden.open("rb"),
-    }
-    for name, attack in attacks.items():
-        if layers[name] == "on" and not _is_refused(attack):
+    jailed = "mount_namespace" in confinement.steps and layers["mount_namespace"] == "on"
+    holds["seccomp"] = layers["seccomp"] == "on" and _is_refused(socket.socket)
+    holds["landlock"] = _is_refused(lambda: (MARKER if jailed else forbidden).open("rb"))
+    holds["mount_namespace"] = jailed and not forbidden.exists()
+    for name, held in holds.items():
+        if layers[name] == "on" and not held:
             layers[name] = "off: it was put on but does not hold on this kernel"
     return layers
 
 
-def hide_from_peers() -> None:
-    """Close /proc/<pid>/{mem,environ,...} of this process to other processes of the same user."""
-    _prctl(_PR_SET_DUMPABLE, 0)
-
-
-def die_with_parent() -> None:
-    """Have the calling child killed when its fork server dies; the child cannot undo it once confined."""
-    _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+def readable_trees() -> list[Path]:
+    """The standard library entry by entry (site-packages may lie inside it), named packages, shared libraries."""
+    trees = [entry for entry in _entries(sysconfig.get_paths()["stdlib"]) if not entry.name.endswith("-packages")]
+    for name in READABLE_PACKAGES:
+        spec = find_spec(name)
+        if spec is not None and spec.origin is not None:
+            origin = Path(spec.origin)
+            trees.append(origin.parent if origin.name == "__init__.py" else origin)
+    for name in _SHARED:  # what is called python* there holds installed packages
+        trees += [entry for entry in _entries(name) if not entry.name.startswith("python")]
+    own = Path(__file__).resolve()
+    trees += [Path(name) for name in _FILES]
+    return [tree for tree in dict.fromkeys(trees) if tree.exists() and not own.is_relative_to(tree.resolve())]
 
 
 def _is_refused(attack: Callable[[], object]) -> bool:
@@ -164,22 +173,6 @@ def _is_refused(attack: Callable[[], object]) -> bool:
     except PermissionError:
         return True
     return False
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform.startswith("linux"):
-        _check(_libc().prctl(option, value, 0, 0, 0))
-
-
-def _check(result: int) -> None:
-    if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
 
 
 def _set_rlimits(limits: Limits) -> None:
@@ -196,15 +189,9 @@ def _set_rlimits(limits: Limits) -> None:
         resource.setrlimit(kind, (allowed, allowed))
 
 
-def _drop_capabilities(_: Limits) -> None:
-    header = _CapHeader(0x20080522, 0)
-    _check(_libc().capset(ctypes.byref(header), (ctypes.c_uint32 * 6)()))
-
-
 def _seccomp() -> Callable[[Limits], None]:
     bpf = build_filter()
-    program = _FilterProgram(len(bpf) // 8, bpf)
-    return lambda _: _check(_libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0))
+    return lambda _: kernel.filter_calls(bpf)
 
 
 def _landlock(folder: Path) -> Callable[[Limits], None]:
@@ -217,7 +204,7 @@ def _build_ruleset(folder: Path) -> Any:
     access = landlock.AccessFS
     read = access.READ_FILE | access.READ_DIR
     rules = landlock.Ruleset(scoped=landlock.Scope.SIGNAL | landlock.Scope.ABSTRACT_UNIX_SOCKET)
-    for path in _readable_trees():
+    for path in readable_trees():
         rules.allow_path(path, read | access.EXECUTE if path.is_dir() else access.READ_FILE | access.EXECUTE)
     rules.allow_path("/dev/null", access.READ_FILE | access.WRITE_FILE)
     everything = landlock.AccessFS(sum(flag for flag in access if flag not in _devices(access)))
@@ -229,21 +216,6 @@ def _devices(access: type) -> tuple[object, ...]:
     return tuple(
         getattr(access, name) for name in ("EXECUTE", "MAKE_CHAR", "MAKE_BLOCK", "MAKE_SOCK", "MAKE_FIFO", "IOCTL_DEV")
     )
-
-
-def _readable_trees() -> list[Path]:
-    """The standard library entry by entry (site-packages may lie inside it), named packages, shared libraries."""
-    trees = [entry for entry in _entries(sysconfig.get_paths()["stdlib"]) if not entry.name.endswith("-packages")]
-    for name in READABLE_PACKAGES:
-        spec = find_spec(name)
-        if spec is not None and spec.origin is not None:
-            origin = Path(spec.origin)
-            trees.append(origin.parent if origin.name == "__init__.py" else origin)
-    for name in _SHARED:  # what is called python* there holds installed packages
-        trees += [entry for entry in _entries(name) if not entry.name.startswith("python")]
-    own = Path(__file__).resolve()
-    trees += [Path(name) for name in _FILES]
-    return [tree for tree in trees if tree.exists() and not own.is_relative_to(tree.resolve())]
 
 
 def _entries(folder: str) -> list[Path]:

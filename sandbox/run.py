@@ -7,7 +7,6 @@ its run made again once; then it is our failure and never the suite's.
 
 import logging
 import marshal
-import os
 import shutil
 import tempfile
 import threading
@@ -21,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from autotest_env.errors import GraderError, GraderFailedError, SetupError
-from autotest_env.sandbox.confine import Isolation, hide_from_peers
+from autotest_env.sandbox.confine import OPTIONAL_LAYERS, Isolation
+from autotest_env.sandbox.kernel import count_cores, hide_from_peers
 from autotest_env.sandbox.report import read_compiled, read_result
 from autotest_env.sandbox.suite import (
     IDLE_S,
@@ -47,7 +47,7 @@ COMPILE_CPU_S = 6.0
 class SandboxOptions:
     """How many graders, how they are confined, how long a submission may wait and take."""
 
-    graders: int = field(default_factory=lambda: max(1, len(os.sched_getaffinity(0))))
+    graders: int = field(default_factory=count_cores)
     isolation: Isolation = Isolation.BEST_EFFORT
     waiting: int = 512
     """Most submissions that may wait for a turn."""
@@ -247,10 +247,12 @@ class Sandbox:
 
 
 def refuse_degraded(layers: Mapping[str, str], isolation: Isolation) -> None:
-    """Log every layer that is off. Raises SetupError where isolation is required."""
-    off = {name: state for name, state in layers.items() if state != "on"}
-    for name, state in off.items():
-        _log.warning("isolation layer %s is %s", name, state)
+    """Log every needed layer that is off. Raises SetupError where isolation is required."""
+    off = {name: state for name, state in layers.items() if state != "on" and name not in OPTIONAL_LAYERS}
     if off and isolation is Isolation.REQUIRED:
         listed = "; ".join(f"{name} is {state}" for name, state in off.items())
         raise SetupError(f"AUTOTEST_ISOLATION=required, but {listed}; best-effort runs without it")
+    for name, state in off.items():
+        _log.warning("isolation layer %s is %s", name, state)
+    if off:
+        _log.warning("suites run without these layers; AUTOTEST_ISOLATION=required refuses to start instead")

@@ -12,12 +12,14 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from resource import struct_rusage
 
 MAX_THREADS = 16
 MAX_FILES = 5_000
 MAX_BYTES = 64 << 20
 
 _POLL_S = 0.05
+_ASK_MS = 5
 _NANO = 1e-9
 
 
@@ -47,14 +49,32 @@ class Allowance:
     """Wall seconds after which nobody waits for it any more."""
 
 
-class Watch:
-    """One child, from its fork to its end."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What a child that has been reaped used, and its wait status."""
 
-    def __init__(self, pid: int, folder: Path, allowance: Allowance) -> None:
+    status: int
+    cpu_s: float
+    own_s: float
+    peak_bytes: int
+    """Most memory it held at a time."""
+
+    @classmethod
+    def of(cls, status: int, usage: struct_rusage, own_s: float) -> "Used":
+        """Take it from what `wait4` tells."""
+        cpu_s = usage.ru_utime + usage.ru_stime
+        return cls(status=status, cpu_s=cpu_s, own_s=own_s, peak_bytes=usage.ru_maxrss << 10)
+
+
+class Watch:
+    """One child, from its fork until it is reaped."""
+
+    def __init__(self, pid: int, folder: Path, allowance: Allowance, proc: Path) -> None:
+        """Begin; `folder` is what it works in, `proc` what /proc tells of it."""
         self._pid = pid
         self._folder = folder
         self._allowance = allowance
-        self._threads = Path(f"/proc/{pid}/task")
+        self._proc = proc
         self._started = time.monotonic()
         self._disk = os.statvfs(folder)
         self._cpu_clock = ((~pid) << 3) | 2  # the kernel's name for the CPU clock of a process
@@ -68,39 +88,54 @@ class Watch:
         try:
             while True:
                 for ready, _ in poll.poll(max(1.0, min(self._left_s(), _POLL_S) * 1000)):
-                    return Stop.NO if ready == descriptor else Stop.GONE
+                    return self._end() if ready == descriptor else Stop.GONE
                 stop = self._reason()
                 if stop is not Stop.NO:
                     return stop
         finally:
             os.close(descriptor)
 
-    def own_s(self) -> float:
-        """Own time so far; the child must not have been reaped yet."""
-        return max(0.0, self._wall_s() - self._waited_s())
+    def reap(self) -> Used:
+        """Wait for the end of a child that has ended or was killed."""
+        os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
+        own_s = self._own_s()  # /proc forgets it with the child
+        _, status, usage = os.wait4(self._pid, 0)
+        return Used.of(status, usage, own_s)
+
+    def _end(self) -> Stop:
+        return Stop.DISK if self._fills_disk() else Stop.NO  # it may fill the folder between two looks
 
     def _left_s(self) -> float:
         allowance = self._allowance
-        cpu_left_s = allowance.cpu_s - time.clock_gettime(self._cpu_clock) + 0.001
-        return min(cpu_left_s, allowance.own_s - self.own_s(), allowance.late_s - self._wall_s())
+        cpu_left_s = allowance.cpu_s - self._cpu_s() + 0.001
+        return min(cpu_left_s, allowance.own_s - self._own_s(), allowance.late_s - self._wall_s())
 
     def _reason(self) -> Stop:
         allowance = self._allowance
         reasons = {
-            Stop.CPU: time.clock_gettime(self._cpu_clock) >= allowance.cpu_s,
-            Stop.WALL: self.own_s() >= allowance.own_s,
+            Stop.CPU: self._cpu_s() >= allowance.cpu_s,
+            Stop.WALL: self._own_s() >= allowance.own_s,
             Stop.LATE: self._wall_s() >= allowance.late_s,
-            Stop.THREADS: len(list(self._threads.iterdir())) > MAX_THREADS,
+            Stop.THREADS: self._count_threads() > MAX_THREADS,
             Stop.DISK: self._fills_disk(),
         }
         return next((stop for stop, holds in reasons.items() if holds), Stop.NO)
+
+    def _cpu_s(self) -> float:
+        return time.clock_gettime(self._cpu_clock)
+
+    def _count_threads(self) -> int:
+        return len(list((self._proc / "task").iterdir()))
+
+    def _own_s(self) -> float:
+        return max(0.0, self._wall_s() - self._waited_s())
 
     def _wall_s(self) -> float:
         return time.monotonic() - self._started
 
     def _waited_s(self) -> float:
         try:
-            return int(Path(f"/proc/{self._pid}/schedstat").read_text().split()[1]) * _NANO
+            return int((self._proc / "schedstat").read_text().split()[1]) * _NANO
         except (OSError, IndexError, ValueError):
             return 0.0
 
@@ -111,6 +146,48 @@ class Watch:
         if not grown and self._disk.f_ffree - now.f_ffree <= MAX_FILES:
             return False
         return _is_over(self._folder)
+
+
+class PlainWatch(Watch):
+    """One child where the system is not Linux: its CPU time is known at its end, its threads are not counted."""
+
+    _used: Used | None = None
+
+    def wait(self, control: socket.socket) -> Stop:
+        """Ask every few milliseconds; there is nothing to wait for both the child and the server with."""
+        poll = select.poll()
+        poll.register(control, select.POLLIN | select.POLLHUP)
+        while True:
+            if poll.poll(_ASK_MS):
+                return Stop.GONE
+            if self._is_reaped(os.WNOHANG):
+                return self._end()
+            stop = self._reason()
+            if stop is not Stop.NO:
+                return stop
+
+    def reap(self) -> Used:
+        """Wait for the end of a child that has ended or was killed."""
+        while self._used is None:
+            self._is_reaped(0)
+        return self._used
+
+    def _is_reaped(self, options: int) -> bool:
+        pid, status, usage = os.wait4(self._pid, options)
+        if pid:
+            self._used = Used.of(status, usage, self._wall_s())
+        return bool(pid)
+
+    def _end(self) -> Stop:
+        stop = super()._end()
+        is_over = self._used is not None and self._used.cpu_s >= self._allowance.cpu_s
+        return Stop.CPU if is_over else stop
+
+    def _cpu_s(self) -> float:
+        return 0.0
+
+    def _count_threads(self) -> int:
+        return 0
 
 
 def _is_over(folder: Path) -> bool:

@@ -8,6 +8,8 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+from autotest_env.sandbox.kernel import count_cores
+
 ROOT = Path("/")
 
 _GROUPS = "proc/self/cgroup"
@@ -16,7 +18,7 @@ _MOUNT = "sys/fs/cgroup"
 
 def available_cores(root: Path = ROOT) -> int:
     """Count the cores this process may keep busy, at least one: its affinity, or less where a quota says less."""
-    quotas = [float(len(os.sched_getaffinity(0)))]
+    quotas = [float(count_cores())]
     for folder in _folders("cpu", root):
         quota, _, period = _read(folder / "cpu.max").partition(" ")
         quotas += _share(quota, period)

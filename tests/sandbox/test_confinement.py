@@ -1,72 +1,35 @@
-"""The sandbox's docstring, attacked line by line from inside a run."""
+"""The sandbox's docstring, attacked line by line from inside a run, with every layer that this machine has."""
 
 import os
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-import autotest_env.errors
-from autotest_env.sandbox.confine import Isolation
+from autotest_env.sandbox.confine import OPTIONAL_LAYERS, Isolation
 from autotest_env.sandbox.run import Sandbox, SandboxOptions
 from autotest_env.sandbox.suite import RunEnd, TestOutcome
+from tests.sandbox.attacks import ATTACKS, REFUSALS, outside, suite_of
 from tests.sandbox.conftest import Run
 
-OWN_FILE = autotest_env.errors.__file__
-REFUSALS = {
-    "socket": "import socket\nsocket.socket()",
-    "unix socket": "import socket\nsocket.socket(socket.AF_UNIX)",
-    "datagram to a path": "import socket\na, b = socket.socketpair(type=socket.SOCK_DGRAM)\na.sendto(b'x', '/tmp/x')",
-    "fork": "import os\nos.fork()",
-    "subprocess": "import subprocess\nsubprocess.run(['/bin/true'])",
-    "posix_spawn": "import os\nos.posix_spawn('/bin/true', ['true'], {})",
-    "exec": "import os\nos.execv('/bin/true', ['true'])",
-    "kill the parent": "import os\nos.kill(os.getppid(), 9)",
-    "kill everybody": "import os\nos.kill(-1, 9)",
-    "kill a group": "import os\nos.killpg(os.getpgid(os.getppid()), 9)",
-    "signals by the kernel": "import fcntl, os\nfcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())",
-    "limits of the parent": "import resource, os\nresource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
-    "priority of others": "import os\nos.setpriority(os.PRIO_PGRP, 0, 5)",
-    "environment of the parent": "import os\nopen(f'/proc/{os.getppid()}/environ').read()",
-    "memory of the parent": "import os\nopen(f'/proc/{os.getppid()}/mem', 'rb')",
-    "list of processes": "import os\nos.listdir('/proc')",
-    "own descriptors": "import os\nos.listdir('/proc/self/fd')",
-    "our package": f"open({OWN_FILE!r}).read()",
-    "our programs": f"import os\nos.listdir({str(Path(OWN_FILE).parent / 'tasks' / 'programs')!r})",
-    "passwords": "open('/etc/passwd').read()",
-    "shared memory": "open('/dev/shm/x', 'w')",
-    "the temporary folder": "open('/tmp/x', 'w')",
-    "writing a library": "import json\nopen(json.__file__, 'a')",
-    "a link out": "import os\nos.symlink('/etc/passwd', 'x')\nopen('x').read()",
-    "extended attributes": "import json, os\nos.setxattr(os.path.dirname(json.__file__), 'user.x', b'1')",
-    "System V queue": "import ctypes\nif ctypes.CDLL(None).msgget(1, 0o1600) < 0: raise OSError",
-    "a namespace": "import ctypes\nif ctypes.CDLL(None).unshare(0x10000000): raise OSError",
-    "tracing the parent": "import ctypes, os\nif ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0): raise OSError",
-    "outliving the parent": "import ctypes\nif ctypes.CDLL(None).prctl(1, 0, 0, 0, 0): raise OSError",
-    "a lower limit, to be killed": "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (0, 0))",
-    "a lock that outlives the run": "import fcntl, struct\n"
-    "fcntl.fcntl(0, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0))",
-    "a lock on a library": "import fcntl, os\nfcntl.flock(os.open(os.__file__, os.O_RDONLY), fcntl.LOCK_SH)",
-    "a POSIX lock": "import fcntl, os\nfcntl.lockf(os.open(os.__file__, os.O_RDONLY), fcntl.LOCK_SH)",
-    "a hint on an inode": "import fcntl, os, struct\nfcntl.fcntl(os.open(os.__file__, os.O_RDONLY), 1036, struct.pack('Q', 2))",
-    "flags of an inode": "import fcntl, os, struct\n"
-    "fcntl.ioctl(os.open(os.__file__, os.O_RDONLY), 0x40086602, struct.pack('l', 0))",
-    "cache advice": "import os\nos.posix_fadvise(os.open(os.__file__, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)",
-    "cached or not": "import os\nos.preadv(os.open(os.__file__, os.O_RDONLY), [bytearray(1)], 0, os.RWF_NOWAIT)",
-    "memory outside the limit": "import os\nos.memfd_create('x')",
-    "truncating by path": f"import os\nos.truncate({OWN_FILE!r}, 0)",
-    "truncating a library": "import os\nos.truncate(os.__file__, 0)",
-    "raising the limits": "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (99, 99))",
-}
+NEEDED = ("rlimits", "no_new_privs", "capabilities", "landlock", "seccomp")
 
 
-@pytest.mark.parametrize("attack", REFUSALS)
-def test_an_attack_is_refused_by_the_system(run: Run, attack: str) -> None:
-    body = "\n".join(f"    {line}" for line in REFUSALS[attack].splitlines())
-    result = run(f"def test_it():\n{body}\n")
+@pytest.fixture(scope="module")
+def names() -> Iterator[Mapping[str, object]]:
+    """What there is outside to be attacked."""
+    with outside() as made:
+        yield made
+
+
+@pytest.mark.parametrize("attack", [name for name, attack in ATTACKS.items() if {*attack.by} & {*NEEDED}])
+def test_an_attack_is_refused_by_the_system(run: Run, names: Mapping[str, object], attack: str) -> None:
+    result = run(suite_of([attack], names))
     assert result.end is RunEnd.COMPLETED, result
     test = result.tests[0]
     assert test.outcome is TestOutcome.FAILED, test
-    assert test.message.startswith(("PermissionError", "OSError", "ValueError: not allowed to raise")), test
+    assert test.message.startswith(REFUSALS), test
 
 
 def test_modes_owners_and_times_of_files_cannot_carry_a_message(run: Run) -> None:
@@ -79,14 +42,37 @@ def test_modes_owners_and_times_of_files_cannot_carry_a_message(run: Run) -> Non
     assert (after.st_mtime, after.st_mode, after.st_uid) == (before.st_mtime, before.st_mode, before.st_uid)
 
 
-def test_all_layers_are_on_where_the_tests_run(sandbox: Sandbox) -> None:
-    assert sandbox.layers == dict.fromkeys(("rlimits", "no_new_privs", "capabilities", "seccomp", "landlock"), "on")
+def test_all_needed_layers_are_on_where_the_tests_run(sandbox: Sandbox) -> None:
+    assert {name: sandbox.layers[name] for name in NEEDED} == dict.fromkeys(NEEDED, "on")
+    assert sandbox.layers.keys() == {*NEEDED, *OPTIONAL_LAYERS}
+
+
+def test_every_layer_is_attacked() -> None:
+    assert {layer for attack in ATTACKS.values() for layer in attack.by} >= {*NEEDED, *OPTIONAL_LAYERS} - {
+        "user_namespace"
+    }
 
 
 def test_required_isolation_starts_where_all_layers_are_on() -> None:
     box = Sandbox(SandboxOptions(graders=1, isolation=Isolation.REQUIRED))
     box.start()
     box.close()
+
+
+def test_a_run_looks_the_same_from_inside_every_time(run: Run, sandbox: Sandbox) -> None:
+    """What a process can count (its number, its parent's, inodes, free space) is the same in every run in namespaces."""
+    facts = "(os.getpid(), os.getppid(), os.stat('.').st_ino, os.stat('new').st_ino, os.statvfs('.').f_bfree)"
+    source = f"import os\ndef test_it():\n    for i in range(50): open(f'f{{i}}', 'w').write('x' * 9000)\n    open('new', 'w')\n    assert not {facts}"
+    seen = {run(source).tests[0].message.splitlines()[0] for _ in range(6)}
+    in_namespaces = sandbox.layers["pid_namespace"] == sandbox.layers["mount_namespace"] == "on"
+    assert (len(seen) == 1) >= in_namespaces, seen
+
+
+def test_a_module_that_nothing_has_loaded_yet_can_be_imported(run: Run) -> None:
+    names = [
+        name for name in ("stringprep", "colorsys", "chunk", "sndhdr", "rlcompleter") if name in sys.stdlib_module_names
+    ]
+    assert run("def test_it():\n    import " + ", ".join(names)).tests[0].outcome is TestOutcome.PASSED
 
 
 def test_the_source_of_the_program_is_nowhere_in_a_run(run: Run) -> None:

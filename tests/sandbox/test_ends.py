@@ -47,7 +47,7 @@ ENDS = {
     ),
     "many threads": (
         "import threading, time\ndef test_it():\n    threading.stack_size(65536)\n"
-        "    for _ in range(100): threading.Thread(target=time.sleep, args=(2,)).start()\n    time.sleep(1)",
+        "    for _ in range(40): threading.Thread(target=time.sleep, args=(2,)).start()\n    time.sleep(1)",
         RunEnd.TOO_MANY_THREADS,
     ),
     "many files": (
