@@ -46,8 +46,8 @@ _TELLING_FIELDS = frozenset({"action_type", "test_code", "action"})
 """One of these makes a mapping an action; without any it would be judged as an empty suite."""
 _NOT_JUDGED = frozenset({GraderBusyError.code, GraderFailedError.code})
 _PROXY_FAULTS = frozenset({502, 504})
-_TRIES = 10
-"""Of a request; with 25 s in the server's queue and 5 s between them, a busy server has five minutes for it."""
+_TRIES = 20
+"""Of a request; with 25 s in the queue and 5 s between them, a busy server has ten minutes for it."""
 _LONGEST_PAUSE_S = 30.0
 _LONGEST_PAUSE_UNREACHABLE_S = 2.0
 

@@ -190,6 +190,7 @@ class Episode:
         )
         if ended is not None:
             self._task = replace(self._task, secret=None)
+            self._last_suite = None
 
     def _outcome(
         self,

@@ -13,6 +13,7 @@ MAX_EPISODES = 10_000
 MIN_IDLE_S = 3600.0
 MIN_IDLE_ENDED_S = 300.0
 """An ended episode still answers retries; nobody retries for longer than this."""
+_SWEEP_S = 30.0
 
 
 @dataclass(slots=True)
@@ -26,7 +27,8 @@ class _Kept:
 
 
 class EpisodeStore:
-    """Holds episodes; when it is full, the longest idle one makes room, if idle for an hour or ended for minutes.
+    """Holds episodes. One that ended is dropped when it was idle for minutes; when the store is full, the longest idle
+    one makes room, if idle for an hour.
 
     Clock: seconds that never go back.
     """
@@ -38,6 +40,7 @@ class EpisodeStore:
         self._latest: dict[str, str] = {}
         self._by_request: dict[tuple[str, str], str] = {}
         """Peer and request id to the episode that the peer opened with it; dropped with the episode."""
+        self._swept_at = clock()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -63,6 +66,7 @@ class EpisodeStore:
                 return earlier
             if episode.id in self._by_id:
                 self._drop(episode.id)
+            self._sweep()
             if len(self._by_id) >= self._capacity:
                 self._drop(self._longest_idle())
             self._by_id[episode.id] = _Kept(episode, self._clock(), peer, request_id)
@@ -104,6 +108,15 @@ class EpisodeStore:
             return None
         self._latest[peer] = kept.episode.id
         return kept.episode
+
+    def _sweep(self) -> None:
+        now = self._clock()
+        if now - self._swept_at < _SWEEP_S:
+            return
+        self._swept_at = now
+        for episode_id, kept in list(self._by_id.items()):
+            if kept.episode.progress.ended is not None and now - kept.used_at >= MIN_IDLE_ENDED_S:
+                self._drop(episode_id)
 
     def _longest_idle(self) -> str:
         now = self._clock()

@@ -118,6 +118,24 @@ def test_an_ended_episode_makes_room_before_an_open_one(open_episode):
         store.find("b", "")
 
 
+def test_ended_episodes_are_dropped_after_minutes_and_open_ones_stay(open_episode):
+    clock = ScriptedClock()
+    store = EpisodeStore(clock)
+    for name in ("open", "ended", "ended and used"):
+        store.add(open_episode(name), peer=None)
+        if name != "open":
+            store.find(name, "").step(ActionKind.DONE)
+    clock.now_s = MIN_IDLE_ENDED_S / 2
+    store.find("ended and used", "")
+    clock.now_s = MIN_IDLE_ENDED_S
+    store.add(open_episode("another"), peer=None)
+    assert store.find("open", "").id == "open"
+    assert store.find("ended and used", "").id == "ended and used"
+    with pytest.raises(UnknownEpisodeError):
+        store.find("ended", "")
+    assert len(store) == 3
+
+
 def test_nobody_loses_an_episode_within_an_hour(open_episode):
     clock = ScriptedClock()
     store = EpisodeStore(clock, capacity=1)
