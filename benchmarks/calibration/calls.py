@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 
+NARROW_SHARE = 0.25
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
@@ -31,11 +33,11 @@ class Outcome:
     raised: str = ""
 
 
-def scripts(module: str, rng: random.Random) -> Iterator[Script]:
-    """Yield different scripts for a module, without end."""
+def scripts(module: str, rng: random.Random, *, narrow: bool) -> Iterator[Script]:
+    """Yield different scripts for a module, without end: narrow ones look at one thing, most others at everything."""
     seen: set[Script] = set()
     while True:
-        script = _DRAWS[module](rng)
+        script = _DRAWS[module](rng, narrow or rng.random() < NARROW_SHARE)
         if script not in seen:
             seen.add(script)
             yield script
@@ -59,7 +61,7 @@ def _compiled(source: str) -> CodeType:
     return compile(source, "<program>", "exec", dont_inherit=True)
 
 
-def _order(rng: random.Random) -> Script:
+def _order(rng: random.Random, narrow: bool) -> Script:  # noqa: ARG001  one call shows everything there is
     pairs = [
         (round(rng.uniform(0.5, 60), rng.choice((0, 1, 2, 4))), rng.randint(1, 9)) for _ in range(rng.randint(1, 4))
     ]
@@ -69,7 +71,7 @@ def _order(rng: random.Random) -> Script:
     return Script(observed=f"calculate_order_total({pairs}, {discount}, {tax})")
 
 
-def _inventory(rng: random.Random) -> Script:
+def _inventory(rng: random.Random, narrow: bool) -> Script:
     """Fill a stock, change it, look at everything: limits are often met exactly, prices are often equal."""
     units: dict[str, int] = {}
     prices = [round(rng.uniform(0.5, 40), rng.choice((0, 1, 2))) for _ in range(2)]
@@ -86,20 +88,18 @@ def _inventory(rng: random.Random) -> Script:
     total = f"stock.calculate_total({rng.choice((0, rng.randint(1, 50), rng.randint(1, 50)))})"
     fact = f"stock.get_summary()[{rng.choice(('units', 'low', 'dearest'))!r}]"
     everything = f"(seen, {total}, stock.get_summary())"
-    return Script(setup=tuple(setup), observed=rng.choice((everything, everything, everything, total, fact)))
+    return Script(setup=tuple(setup), observed=rng.choice((total, fact)) if narrow else everything)
 
 
-def _auth(rng: random.Random) -> Script:
-    """Walk along the rules: values around the documented limits, one rule or several, refusals noted or raised."""
+def _auth(rng: random.Random, narrow: bool) -> Script:
+    """Try values around the documented limits: of one rule, or of all of them one after the other."""
     setup = ["now = [0.0]", "service = AuthService(lambda: now[0])", "seen = []", *_ATTEMPT]
-    if rng.random() < 0.25:
-        setup[-len(_ATTEMPT) :] = ["attempt = lambda call, *given: seen.append(call(*given))"]
-    for number, rule in enumerate(rng.sample(_RULES, rng.choice((1, 3, 6, len(_RULES))))):
+    for number, rule in enumerate(rng.sample(_RULES, 1 if narrow else len(_RULES))):
         lines, values = rule
-        chosen = sorted(rng.sample(values, rng.randint(2, len(values))))
+        chosen = sorted(rng.sample(values, rng.randint(2 if narrow else len(values) - 2, len(values))))
         given = {"name": repr(f"user-{number}"), "password": repr(_PASSWORD), "values": chosen, "value": chosen[-1]}
         setup += [line.format(**given) for line in lines]
-    return Script(setup=tuple(setup), observed=rng.choice(("seen", "seen", "seen", "seen[-1]")))
+    return Script(setup=tuple(setup), observed="seen")
 
 
 _PASSWORD = "correct-horse-1234"
@@ -195,7 +195,7 @@ _RULES: list[tuple[tuple[str, ...], list[float]]] = [
         [1, 60, 89, 90, 90.1, 91, 100, 120, 179, 180, 181],
     ),
 ]
-_DRAWS: dict[str, Callable[[random.Random], Script]] = {
+_DRAWS: dict[str, Callable[[random.Random, bool], Script]] = {
     "order_module": _order,
     "inventory_module": _inventory,
     "auth_module": _auth,

@@ -60,9 +60,9 @@ class Subject:
         lines = self.answer.splitlines(keepends=True)
         return "".join(line for line in lines if line.startswith(("# FAILING_TESTS:", "# CLASSIFICATION:")))
 
-    def scripts(self) -> Iterator[Script]:
+    def scripts(self, *, narrow: bool = False) -> Iterator[Script]:
         """Yield plausible calls, without end."""
-        return scripts(self.module, self.rng)
+        return scripts(self.module, self.rng, narrow=narrow)
 
     def run_shown(self, script: Script) -> Outcome:
         """Return what the shown code does."""
