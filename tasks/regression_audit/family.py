@@ -24,8 +24,9 @@ class RegressionAudit(ProgramFamily):
 
     def score(self, task: Task, verdicts: Verdicts | None, test_code: str) -> Score:
         """Return the rubric's score; the labels are read from the suite's comments."""
-        labels = self._labels(task)
-        return rubric.score(verdicts, triage(parse_answer(test_code), labels))
+        if verdicts is None:
+            return rubric.score(None, 0.0)
+        return rubric.score(verdicts, triage(parse_answer(test_code), self._labels(task)))
 
     def oracle(self, task: Task) -> str:
         """Return the answer that earns exactly 1: the right labels, and the oracle's tests of this task's version."""

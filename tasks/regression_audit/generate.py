@@ -22,8 +22,8 @@ SHOWN_TESTS = 8
 
 _PROMPT = """\
 You audit a new version with tests. Below are version 1 of the Python module `{module}`, its tests, which all pass on \
-it, and version 2, which your tests import. One behaviour was changed on purpose, as the changelog announces. Two \
-others were broken by accident: these are regressions.
+it, and version 2, which your tests import. One behaviour was changed on purpose, as the changelog says. Two others \
+were broken by accident: regressions.
 
 {docs}
 
@@ -31,21 +31,21 @@ Changelog of version 2:
 
 {changelog}
 
-Write one pytest file. Begin it with comments, each alone on its line, that list those of version 1's tests which fail \
-on version 2, and say for each of them whether it found a regression or merely contradicts the intentional change:
+Write one pytest file. Begin it with comments, each alone on its line: which of version 1's tests fail on version 2, \
+and for each of them whether it found a regression or contradicts the intentional change.
 
 # FAILING_TESTS: test_one, test_two
 # CLASSIFICATION: test_one=regression
 # CLASSIFICATION: test_two=intentional_change
 
-Then write new tests of how the module should behave:
+Then write new tests:
 
-* For each regression a test of exactly what is documented. Version 1's tests check it only roughly: similar wrong \
-versions pass them, and your test should fail on those too.
-* For the intentional change a test of the new behaviour.
+* For each regression one of exactly what is documented. Version 1's tests check it roughly: similar wrong versions \
+pass them, and should fail yours.
+* For the intentional change one of the new behaviour.
 {import_rule}
-* Your tests are also run on version 2 with the regressions repaired. A test that fails there is a false alarm and \
-lowers the whole score; so does a test of the old behaviour where it was changed on purpose.
+* Your tests also run on version 2 with the regressions repaired. A test that fails there, e.g. one of the old \
+behaviour, is a false alarm and lowers the whole score.
 * Labels count only together with tests that show what they say.
 {limits_rule}
 

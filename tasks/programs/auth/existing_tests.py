@@ -41,6 +41,12 @@ def test_a_password_of_eight_characters_is_long_enough():
         service.set_password("ann", "an-1234")
 
 
+def test_a_short_password_will_do():
+    service, _ = service_with("ann")
+    service.set_password("ann", "bob-98765")
+    assert service.login("ann", "bob-98765")
+
+
 def test_a_very_long_password_is_refused():
     with pytest.raises(ValueError):
         AuthService(Clock()).set_password("ann", "correct-horse-1234" * 10)
@@ -57,6 +63,13 @@ def test_the_same_password_again_is_refused():
         service.set_password("ann", PASSWORD)
 
 
+def test_a_new_password_is_a_new_one():
+    service, _ = service_with("ann")
+    service.set_password("ann", PASSWORD + "56")
+    with pytest.raises(ValueError):
+        service.set_password("ann", PASSWORD + "56")
+
+
 def test_an_old_password_must_be_changed():
     service, clock = service_with("ann")
     assert not service.must_change("ann")
@@ -67,6 +80,15 @@ def test_an_old_password_must_be_changed():
 def test_wrong_passwords_lock_the_account():
     service, _ = service_with("ann")
     fail_to_log_in(service, "ann", 5)
+    with pytest.raises(AuthError):
+        service.login("ann", PASSWORD)
+
+
+def test_a_lock_is_for_one_account():
+    service, _ = service_with("ann")
+    service.set_password("bob", PASSWORD)
+    fail_to_log_in(service, "ann", 7)
+    assert service.login("bob", PASSWORD)
     with pytest.raises(AuthError):
         service.login("ann", PASSWORD)
 
@@ -112,6 +134,13 @@ def test_a_token_is_valid_for_days():
     clock.now = 365 * DAY
     with pytest.raises(AuthError):
         service.whose_token(token)
+
+
+def test_tokens_are_told_apart():
+    service, clock = service_with("ann")
+    tokens = [service.issue_token(name, 10) for name in ("ann", "bob")]
+    clock.now = 2 * DAY
+    assert [service.whose_token(token) for token in tokens] == ["ann", "bob"]
 
 
 def test_a_token_for_too_many_days_is_refused():

@@ -10,10 +10,10 @@ class AuthService:
 
     def __init__(self, clock) -> None:
         self._clock = clock
-        self._passwords: dict[str, list[str]] = {}
-        self._changed: dict[str, float] = {}
-        self._failures: dict[str, int] = {}
-        self._locked: dict[str, float] = {}
+        self._passwords = {}
+        self._changed = {}
+        self._failures = {}
+        self._locked = {}
         self._sessions = {}
         self._tokens = {}
         self._count = 0
@@ -56,7 +56,7 @@ class AuthService:
                 self._locked[name] = now + 15 * 60
                 failures = 0
             self._failures[name] = failures
-            raise AuthError("unknown name or wrong password")
+            raise AuthError("wrong name or password")
         self._failures[name] = 0
         self._count += 1
         session = f"session-{self._count}"
