@@ -127,7 +127,9 @@ class Worker:
             raise SetupError(f"a fork server did not start: {error}; its own words are on standard error") from error
 
     def has_room(self, share: float = 1.0) -> bool:
-        """Whether this share of the room for a run is free, to those without privileges."""
+        """Whether this share of the room for a run is free, to those without privileges, where runs write to a disk."""
+        if self.layers.get("mount_namespace") == "on":
+            return True  # they write to memory of their own
         disk = os.statvfs(self._folder.parents[1])  # the folders of fork servers may vanish, and are made again
         free_files = disk.f_favail if disk.f_files else ROOM_FILES  # some file systems do not count them
         return disk.f_bavail * disk.f_frsize >= share * ROOM_BYTES and free_files >= share * ROOM_FILES
