@@ -40,7 +40,7 @@ def _findings(module: str, versions: Versions, existing: str, changelog: str) ->
         edit: tuple(test for test in failing if not on_edit.get(test))
         for edit, on_edit in zip(versions.behaviour, passed[2:], strict=True)
     }
-    if set(failing) == {test for tests in broken.values() for test in tests}:
+    if len(broken) > 1 and set(failing) == {test for tests in broken.values() for test in tests}:
         return list(_by_edit(versions, broken, changelog))
     return list(_by_words(versions, failing, changelog))
 

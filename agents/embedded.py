@@ -1,7 +1,8 @@
 """The embedded policy's suite: what the documentation of the shown code states, written down as tests.
 
 No model, and nothing of the shown code is executed: it may be wrong, its documentation is not. Every documented example
-becomes a test; "rounded to two decimals" and the like become a property over the documented arguments.
+becomes a test; "rounded to two decimals" and the like become a property over the documented arguments, and optional
+parameters in per cent are tried where an example leaves them out.
 """
 
 import ast
@@ -11,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from autotest_env.agents.examples import UNREADABLE, Documentation, Example, literal, read_documentation
+from autotest_env.agents.percents import derive, read_rates
 
 _MAX_TESTS = 30
 _MAX_CALLS = 12
@@ -38,7 +40,7 @@ def write_suite(module_name: str, files: Mapping[str, str]) -> str:
 def _documented(module_name: str, source: str) -> str:
     """Return the tests of what a source documents, empty when that is nothing."""
     documentation = read_documentation(source)
-    tests = [*_examples(documentation), *_properties(documentation)][:_MAX_TESTS]
+    tests = [*_examples(documentation), *_properties(documentation), *_percents(documentation, source)][:_MAX_TESTS]
     used = {node.id for test in tests for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Name)}
     names = ", ".join(name for name in documentation.names if name in used)
     imports = ["import pytest", f"from {module_name} import {names}"] if names else ["import pytest"]
@@ -56,10 +58,14 @@ def _test(name: str, body: Sequence[str]) -> str:
 
 
 def _body(example: Example) -> list[str]:
-    setup = [line for statement in example.setup for line in statement.splitlines()]
+    setup = _setup(example)
     if example.raises:
         return [*setup, f"with pytest.raises({example.raises}):", f"    {example.expression}"]
     return [*setup, f"result = {example.expression}", f"assert {_claim(example.want)}"]
+
+
+def _setup(example: Example) -> list[str]:
+    return [line for statement in example.setup for line in statement.splitlines()]
 
 
 def _claim(want: str) -> str:
@@ -84,6 +90,19 @@ def _properties(documentation: Documentation) -> Iterator[str]:
             continue
         calls = list(dict.fromkeys(_nudged(fact) for fact in facts))[:_MAX_CALLS]
         yield _test(f"{owner}_result_is_rounded", _rounding_body(calls, digits))
+
+
+def _percents(documentation: Documentation, source: str) -> Iterator[str]:
+    """Yield a test per example of a function with an optional rate: what the example gives with it."""
+    for rate in read_rates(source):
+        for number, example in enumerate(documentation.examples, start=1):
+            checks = [
+                (f"result = {expression}", f"assert {_claim(repr(value))}")
+                for expression, value in derive(rate, example)
+            ]
+            if checks:
+                lines = [line for check in checks for line in check]
+                yield _test(f"{rate.function}_{rate.parameter}_{number}", [*_setup(example), *lines])
 
 
 def _is_plain_call(example: Example, owner: str) -> bool:
