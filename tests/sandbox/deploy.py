@@ -43,6 +43,14 @@ def become(user: int) -> None:
     check(libc.prctl(4, 1, 0, 0, 0))  # changing users closes a process's own files in /proc; a login would open them
 
 
+def map_user() -> None:
+    """Have every capability in a user namespace of one's own, as the same user."""
+    user, group = os.geteuid(), os.getegid()
+    check(libc.unshare(NEW_USER))
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path("/proc/self", name).write_text(text)
+
+
 def open_way(place: Path) -> None:
     """Lay, for this process alone, a folder that everybody may enter over each closed one above a place."""
     for closed in reversed(place.parents):
@@ -71,10 +79,7 @@ def deny_namespaces() -> None:
 
 def limit_namespaces() -> None:
     """Allow no more user namespaces from here on, and give up what else would help."""
-    user, group = os.geteuid(), os.getegid()
-    check(libc.unshare(NEW_USER))
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        Path("/proc/self", name).write_text(text)
+    map_user()
     Path("/proc/sys/user/max_user_namespaces").write_text("0")
     for capability in range(41):
         libc.prctl(24, capability, 0, 0, 0)
