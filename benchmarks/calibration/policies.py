@@ -51,8 +51,8 @@ def all_policies() -> tuple[Policy, ...]:
     """Return them in the order of the table."""
     found = []
     for kind, tables in (
-        (Kind.HOLLOW, {None: _HOLLOW, REGRESSION: _HOLLOW_LABELLED}),
-        (Kind.GUESSING, {None: dict(_guessing()), REGRESSION: dict(_guessing_labels())}),
+        (Kind.HOLLOW, {None: _HOLLOW, REGRESSION: _HOLLOW_LABELS}),
+        (Kind.GUESSING, {None: dict(_guessing()), REGRESSION: _GUESSING_LABELS}),
         (Kind.HONEST, {None: _HONEST}),
     ):
         for family, writers in tables.items():
@@ -67,7 +67,7 @@ def with_labels(write: Writer, subject: Subject) -> str:
 
 def one_label(subject: Subject) -> str:
     """Version 1's tests, and every one of them that fails called a regression."""
-    return subject.labels.replace("=intentional_change", "=regression") + subject.task.shown.existing_tests
+    return subject.labels.replace("=intentional_change", "=regression") + _existing_tests(subject)
 
 
 def announced_change(subject: Subject) -> str:
@@ -86,26 +86,19 @@ def embedded(subject: Subject) -> str:
 
 
 def _guessing() -> Iterator[tuple[str, Writer]]:
+    """Yield guesses with the right labels above them, in the family that asks for labels: less would earn less."""
     for count in COIN_COUNTS:
         for p in COIN_ODDS:
-            yield f"{count} coins, p = {p}", partial(suites.coins, count=count, p=p)
-    for count, p in PADDED:
-        yield f"8 trivial tests and {count} coins, p = {p}", partial(suites.padded_coins, count=count, p=p)
-    yield "what the shown code does", suites.characterise
-    yield "not what the shown code does", suites.contradict
-
-
-def _guessing_labels() -> Iterator[tuple[str, Writer]]:
-    yield "version 1's tests", lambda subject: subject.task.shown.existing_tests
-    yield "version 1's tests, one label for all", one_label
-    yield "version 1's tests, right labels", partial(with_labels, lambda subject: subject.task.shown.existing_tests)
-    yield "the announced change alone", announced_change
-    yield "right labels, what version 2 does", partial(with_labels, suites.characterise)
-    for p in COIN_ODDS:
-        yield f"right labels, 20 coins, p = {p}", partial(with_labels, partial(suites.coins, count=20, p=p))
+            yield f"{count} coins, p = {p}", partial(with_labels, partial(suites.coins, count=count, p=p))
     for count, p in PADDED:
         write = partial(suites.padded_coins, count=count, p=p)
-        yield f"right labels, 8 trivial tests and {count} coins, p = {p}", partial(with_labels, write)
+        yield f"8 trivial tests and {count} coins, p = {p}", partial(with_labels, write)
+    yield "what the shown code does", partial(with_labels, suites.characterise)
+    yield "not what the shown code does", partial(with_labels, suites.contradict)
+
+
+def _existing_tests(subject: Subject) -> str:
+    return subject.task.shown.existing_tests
 
 
 _HOLLOW: dict[str, Writer] = {
@@ -117,10 +110,16 @@ _HOLLOW: dict[str, Writer] = {
     "calls only": suites.calls_only,
     "calls only, exceptions caught": partial(suites.calls_only, caught=True),
 }
-_HOLLOW_LABELLED: dict[str, Writer] = {
+_HOLLOW_LABELS: dict[str, Writer] = {
     "right labels, no tests": lambda subject: subject.labels,
     "right labels, `assert True`": partial(with_labels, _HOLLOW["`assert True`"]),
     "right labels, calls only": partial(with_labels, suites.calls_only),
+}
+_GUESSING_LABELS: dict[str, Writer] = {
+    "version 1's tests": _existing_tests,
+    "version 1's tests, one label for all": one_label,
+    "version 1's tests, right labels": partial(with_labels, _existing_tests),
+    "the announced change alone": announced_change,
 }
 _HONEST: dict[str, Writer] = {
     WEAK: suites.weak,
