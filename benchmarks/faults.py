@@ -2,16 +2,17 @@
 
     python benchmarks/faults.py [--cases NAME,...] [--sessions N] [--seconds S]
 
-Half of the sessions play over WebSocket with `AutotestEnv`, half over HTTP with `AutoTestEnvClient`: episodes
+Half of the sessions play over WebSocket with `AutotestEnv`, half over HTTP with `AutoTestEnvClient`. They play episodes
 of three suites whose observations are known from an undisturbed play: an empty one (score 0), one that finds some bugs,
 and the oracle suite (score 1). Whatever is done to the server meanwhile, a step gets exactly the known observation, or
 a refusal with a code: then the episode stands as before, and the same step sent again gets the known observation. At
 the end no process, file, descriptor or session is left behind. The exit status is 1 where any of this did not hold, or
-a case could not be made here: a full disk needs root, to mount a small file system.
+a case could not be made here: a full disk needs root, to mount a small file system; it is filled twice, once for runs
+that have a file system of their own in memory and once, as `no namespaces`, for runs that write to it.
 
-Of each case the table has the faults made, the steps judged, the longest time until all fork servers were back (for
-SIGTERM: until the server had ended), the longest time from a step's first refusal to its answer, whether all promises
-held, and the refusals by code.
+Of each case the table has the faults made, the steps judged, the longest time until all fork servers were back and a
+step was judged (for SIGTERM: until the server had ended), the longest time from a step's first refusal to its answer,
+whether all promises held, and the refusals by code.
 """
 
 import argparse
@@ -53,7 +54,7 @@ from faults_play import (
     play_undisturbed,
     playing,
 )
-from faults_server import Server, cpu_s, settled
+from faults_server import WITH_FEW_DESCRIPTORS, WITHOUT_NAMESPACES, Server, cpu_s, settled
 from websockets.exceptions import WebSocketException
 
 from autotest_env.client import AutoTestEnvClient
@@ -78,9 +79,9 @@ class Stage:
     folder: Path
 
     @contextmanager
-    def serving(self, suites: Suites = PLAIN, **options: Any) -> Iterator[Server]:
+    def serving(self, suites: Suites = PLAIN, *prelude: str, **environment: str) -> Iterator[Server]:
         """Serve during the block while sessions play; then nothing may be left of the server."""
-        with Server(self.folder, **options) as server:
+        with Server(self.folder, *prelude, **environment) as server:
             with playing(server, suites, self.known, self.tally, self.sessions):
                 yield server
             self.tally.broken += server.stop()
@@ -266,7 +267,7 @@ def ask(server: Server, step: dict[str, Any]) -> dict[str, Any]:
         return {"observation": result.observation.model_dump(), "reward": result.reward}
 
 
-def fill_the_disk(stage: Stage) -> None:
+def fill_the_disk(stage: Stage, *prelude: str) -> None:
     """Leave no byte, and then no inode, where the server works, for a while each. Needs root."""
     stage.folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m,nr_inodes=5000", "none", str(stage.folder)]
@@ -275,7 +276,7 @@ def fill_the_disk(stage: Stage) -> None:
         stage.tally.broken.append(f"not made: no file system can be mounted here ({done.stderr.strip()})")
         return
     try:
-        with stage.serving(WRITERS):
+        with stage.serving(WRITERS, *prelude):
             for fill in (fill_with_bytes, fill_with_files):
                 with fill(stage.folder / "filling"):
                     time.sleep(stage.seconds)
@@ -308,7 +309,7 @@ def fill_with_files(path: Path) -> Iterator[None]:
 
 def exhaust_descriptors(stage: Stage) -> None:
     """Open more connections than the server has descriptors for."""
-    with stage.serving(descriptors=DESCRIPTORS) as server, ExitStack() as connections:
+    with stage.serving(PLAIN, WITH_FEW_DESCRIPTORS, str(DESCRIPTORS)) as server, ExitStack() as connections:
         for _ in range(2 * DESCRIPTORS):
             connections.enter_context(half_open(server, b""))
         stage.tally.faults += 1
@@ -324,6 +325,7 @@ CASES: dict[str, Callable[[Stage], None]] = {
     "SIGTERM": stop_in_mid_grade,
     "clients gone": leave_in_mid_step,
     "full disk": fill_the_disk,
+    "no namespaces": lambda stage: fill_the_disk(stage, WITHOUT_NAMESPACES),
     "descriptors": exhaust_descriptors,
 }
 

@@ -13,18 +13,31 @@ from typing import Self
 ROOT = Path(__file__).resolve().parent.parent
 STOP_S = 20.0
 """SIGTERM ends a server within this time."""
+WITH_FEW_DESCRIPTORS = """
+import os, resource, sys
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+WITHOUT_NAMESPACES = """
+import errno, os, pyseccomp, sys
+rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+rules.add_rule(pyseccomp.ERRNO(errno.EPERM), "unshare")
+rules.load()
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
 
 
 class Server:
     """A real server in a process and a temporary folder of its own; a block that has not stopped it kills it."""
 
-    def __init__(self, folder: Path, *, descriptors: int | None = None, **environment: str) -> None:
+    def __init__(self, folder: Path, *prelude: str, **environment: str) -> None:
+        """Start it in a folder; a prelude is a program, with arguments, that becomes the server."""
         folder.mkdir(exist_ok=True)
         self.folder = folder
         read_end, write_end = os.pipe()
-        command = [sys.executable, "-m", "autotest_env.server.app", "--port", "0", "--ready-fd", str(write_end)]
-        if descriptors is not None:
-            command = ["/bin/sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
+        command = [sys.executable, *(["-c", *prelude] if prelude else [])]
+        command += ["-m", "autotest_env.server.app", "--port", "0", "--ready-fd", str(write_end)]
         clean = {name: text for name, text in os.environ.items() if not name.startswith("AUTOTEST_")}
         self.log = Path(f"{folder}.log")
         with self.log.open("wb") as log:
