@@ -36,6 +36,7 @@ import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -152,7 +153,8 @@ def prove(confinement: Confinement, forbidden: Path) -> dict[str, str]:
     return layers
 
 
-def readable_trees() -> list[Path]:
+@cache
+def readable_trees() -> tuple[Path, ...]:
     """The standard library entry by entry (site-packages may lie inside it), named packages, shared libraries."""
     trees = [entry for entry in _entries(sysconfig.get_paths()["stdlib"]) if not entry.name.endswith("-packages")]
     for name in READABLE_PACKAGES:
@@ -164,7 +166,7 @@ def readable_trees() -> list[Path]:
         trees += [entry for entry in _entries(name) if not entry.name.startswith("python")]
     own = Path(__file__).resolve()
     trees += [Path(name) for name in _FILES]
-    return [tree for tree in dict.fromkeys(trees) if tree.exists() and not own.is_relative_to(tree.resolve())]
+    return tuple(tree for tree in dict.fromkeys(trees) if tree.exists() and not own.is_relative_to(tree.resolve()))
 
 
 def _is_refused(attack: Callable[[], object]) -> bool:

@@ -8,6 +8,7 @@ import ctypes
 import errno
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pyseccomp
@@ -79,11 +80,28 @@ def deny_namespaces() -> None:
 
 def limit_namespaces() -> None:
     """Allow no more user namespaces from here on, and give up what else would help."""
-    map_user()
-    Path("/proc/sys/user/max_user_namespaces").write_text("0")
+    with suppress(PermissionError):  # then this machine allows none as it is
+        map_user()
+        Path("/proc/sys/user/max_user_namespaces").write_text("0")
     for capability in range(41):
         libc.prctl(24, capability, 0, 0, 0)
     check(libc.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()))
+
+
+def deny_mounts() -> None:
+    """Give namespaces, but let nothing be mounted in them."""
+    rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+    rules.add_rule(pyseccomp.ERRNO(errno.EPERM), "mount")
+    rules.load()
+
+
+def deny_maps() -> None:
+    """Give a user namespace in which nobody is anybody, as AppArmor has it; the others are there for root."""
+    with suppress(PermissionError):  # then this machine gives none as it is
+        check(libc.unshare(NEW_MOUNT))
+        check(libc.mount(None, b"/", None, PRIVATE, None))
+        check(libc.mount(b"/proc", b"/proc", None, BIND, None))
+        check(libc.mount(None, b"/proc", None, BIND | 32 | 1, None))
 
 
 def deny_landlock() -> None:
@@ -103,6 +121,8 @@ def deny_seccomp() -> None:
 DENIALS = {
     "namespaces": deny_namespaces,
     "user namespaces": limit_namespaces,
+    "mounts": deny_mounts,
+    "maps": deny_maps,
     "landlock": deny_landlock,
     "seccomp": deny_seccomp,
 }

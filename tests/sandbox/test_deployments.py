@@ -31,10 +31,15 @@ LACKING: dict[str, tuple[str, ...]] = {
     "landlock": ("landlock",),
     "seccomp": ("seccomp",),
     "user namespaces": ("user namespaces",),
+    "mounts": ("mounts",),
+    "maps": ("maps",),
     "all of them": ("namespaces", "landlock", "seccomp"),
 }
-OF_ROOT = ("nothing", "namespaces", "landlock", "all of them")
-CASES = [(user, lacking) for user in USERS for lacking in (LACKING if user == ORDINARY else OF_ROOT)]
+OF_OTHERS = [name for name in LACKING if name != "maps"]
+OF_ROOT = ("nothing", "namespaces", "landlock", "maps", "all of them")
+CASES = [(user, lacking) for user in USERS for lacking in (OF_ROOT if user == 0 else OF_OTHERS)]
+TAKES = {"mounts": "mount_namespace", "maps": "user_namespace", "landlock": "landlock", "seccomp": "seccomp"}
+"""What a lack takes whatever else there is."""
 OWNERS_ONLY = {"writing a library", "a library, by its link"}
 """Attacks that permissions alone refuse an ordinary user."""
 PROBE = "import ctypes; raise SystemExit(-ctypes.CDLL(None).unshare(0x78020000))"
@@ -76,7 +81,7 @@ def test_layers_are_what_they_are_said_to_be_and_hold(user: int, lacking: str) -
     layers, ends = found["layers"], found["ends"]
     off = {name for name, state in layers.items() if state != "on"}
     namespaces = set() if has_namespaces(deployment) else {*OPTIONAL_LAYERS}
-    assert off == namespaces | ({*deployment.lacks} & {"landlock", "seccomp"})
+    assert off == namespaces | {TAKES[name] for name in deployment.lacks if name in TAKES}
     assert all(layers[name].startswith("off: ") for name in off)
     refused = {name for name, message in ends.items() if message.startswith(REFUSALS)}
     assert refused >= {name for name, attack in ATTACKS.items() if attack.is_refused(layers)}
