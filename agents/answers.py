@@ -37,6 +37,7 @@ class _Names:
     """Defined or imported at top level."""
     missing: frozenset[str]
     """Used, but bound nowhere in the text; empty where a star import may bind it."""
+    comments_only: bool
 
 
 def extract_code(answer: str) -> str:
@@ -139,7 +140,8 @@ def _from_prose(text: str) -> str:
 def _joined(texts: Sequence[str], main: str) -> str:
     """Join to the main text, in order, the others that complete it; the main text alone when that does not parse.
 
-    A text completes it when it holds further tests or defines what is missing, and redefines nothing.
+    A text completes it when it holds further tests, defines what is missing, or is nothing but comments, and redefines
+    nothing.
     """
     names = {text: _names(text) for text in dict.fromkeys(texts) if _parse(text) is not None}
     kept = [main]
@@ -149,7 +151,7 @@ def _joined(texts: Sequence[str], main: str) -> str:
         bound = frozenset().union(*(names[text].bound for text in kept))
         missing = frozenset().union(*(names[text].missing for text in kept)) - bound
         for text, own in names.items():
-            wanted = _has_tests(_parse(text)) or own.bound & missing
+            wanted = own.comments_only or own.bound & missing or _has_tests(_parse(text))
             if text not in kept and wanted and not own.defined & bound:
                 kept.append(text)
                 grew = True
@@ -175,4 +177,4 @@ def _names(text: str) -> _Names:
         elif isinstance(node, ast.arg):
             used.add(node.arg)
     missing = set() if "*" in imported else used - bound - defined - imported
-    return _Names(frozenset(defined), frozenset(defined | imported), frozenset(missing))
+    return _Names(frozenset(defined), frozenset(defined | imported), frozenset(missing), comments_only=not tree.body)

@@ -109,9 +109,10 @@ def _scenarios(test: ast.FunctionDef, constants: Mapping[str, ast.expr]) -> Iter
     for number, arguments in enumerate(_parameter_sets(test)):
         if {argument.arg for argument in test.args.args} != set(arguments):
             continue
-        body = [_Recording().visit(copy.deepcopy(statement)) for statement in test.body if not _is_text(statement)]
-        values = {**constants, **arguments}
-        knobs = _Knobs(values)
+        spelt = _Spelt({**constants, **arguments})
+        body = [spelt.visit(copy.deepcopy(statement)) for statement in test.body if not _is_text(statement)]
+        body = [_Recording().visit(statement) for statement in body]
+        knobs = _Knobs()
         name = f"{test.name.removeprefix('test_')}_{number}"
         function = ast.FunctionDef(
             name=f"steps_of_{name}",
@@ -136,6 +137,17 @@ def _parameter_sets(test: ast.FunctionDef) -> list[dict[str, ast.expr]]:
 
 def _texts(node: ast.expr) -> list[str]:
     return [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+class _Spelt(ast.NodeTransformer):
+    """Replace names by what they stand for."""
+
+    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+        self._values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        value = self._values.get(node.id)
+        return node if value is None or isinstance(node.ctx, ast.Store) else copy.deepcopy(value)
 
 
 class _Recording(ast.NodeTransformer):
@@ -181,9 +193,8 @@ def _see(value: ast.expr) -> ast.Expr:
 class _Knobs(ast.NodeTransformer):
     """Give every constant a name, and every statement at the top a number of times."""
 
-    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+    def __init__(self) -> None:
         self.found: dict[str, Value] = {}
-        self._values = values
 
     def repeated(self, statement: ast.stmt | list[ast.stmt]) -> ast.stmt:
         """Wrap what a statement was turned into, so that it can be repeated."""
@@ -203,10 +214,6 @@ class _Knobs(ast.NodeTransformer):
         if isinstance(value, int | float) and abs(value) <= _MAX_NUMBER:
             return self._named("number", value)
         return node
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        value = self._values.get(node.id)
-        return node if value is None or isinstance(node.ctx, ast.Store) else self.visit(copy.deepcopy(value))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.JoinedStr:
         return node

@@ -9,9 +9,9 @@ from autotest_env.agents.scenarios import Scenario, Value
 Evaluate = Callable[[Sequence[tuple[Scenario, Mapping[str, Value]]]], Sequence[tuple[str | None, ...]]]
 """Takes scenarios with the knobs that are turned; returns for each what was seen, program by program."""
 
-MAX_POINTS = 40
-_ROUNDS = 5
-_PARTS = 8
+MAX_POINTS = 100
+_ROUNDS = 8
+_PARTS = 16
 _SMALL = 12
 _LENGTHS = (16, 20, 32, 64, 72, 100, 128, 255)
 

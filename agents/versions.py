@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 _NUMBERS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -20,6 +21,8 @@ _MAX_PARTS = 2000
 
 _LINE_ENDS = re.compile(r"(?<=\n)")
 _PART_ENDS = re.compile(r"(?<=[\n,])|(?=\b(?:and|or|if|else)\b)")
+Key = TypeVar("Key")
+
 _SAME_FUNCTION = 2.0
 """A reworded docstring beside an edit counts as much as two telling words."""
 
@@ -64,28 +67,25 @@ def compare(old: str, new: str) -> Versions:
 
 
 def announced(versions: Versions, changelog: str, broken: Mapping[Edit, Iterable[str]]) -> Edit | None:
-    """Return the edit of code that a changelog tells of, None without any.
-
-    `broken` holds the names of the tests that each edit makes fail. Words that fewer edits have tell more.
-    """
-    told = _words(changelog, *(text for edit in versions.wording for text in _texts(versions.old, edit)))
+    """Return the edit that a changelog tells of; `broken` holds the names of the tests that each edit makes fail."""
     reworded = {_function_at(versions.old, edit) for edit in versions.wording} - {""}
-    words = {
-        edit: _words(*_texts(versions.old, edit), _function_at(versions.old, edit), *broken.get(edit, ()))
-        for edit in versions.behaviour
+    told = "\n".join((changelog, *(text for edit in versions.wording for text in _texts(versions.old, edit))))
+    functions = {edit: _function_at(versions.old, edit) for edit in broken}
+    texts = {
+        edit: " ".join((*_texts(versions.old, edit), function, *broken[edit])) for edit, function in functions.items()
     }
-
-    def weight(edit: Edit) -> float:
-        common = sorted(told & words[edit])
-        telling = sum(1 / sum(word in others for others in words.values()) for word in common)
-        return telling + _SAME_FUNCTION * (_function_at(versions.old, edit) in reworded)
-
-    return max(versions.behaviour, key=weight, default=None)
+    weights = likeness(told, texts)
+    return max(weights, key=lambda edit: weights[edit] + _SAME_FUNCTION * (functions[edit] in reworded), default=None)
 
 
-def likeness(text: str, *others: str) -> int:
-    """Count the telling words that a text has in common with others."""
-    return len(_words(text) & _words(*others))
+def likeness(told: str, texts: Mapping[Key, str]) -> dict[Key, float]:
+    """Weigh the words that each text has in common with what is told; those that fewer texts have tell more."""
+    words = {key: _words(text) for key, text in texts.items()}
+    common = {key: sorted(found & _words(told)) for key, found in words.items()}
+    return {
+        key: sum(1 / sum(word in others for others in words.values()) for word in found)
+        for key, found in common.items()
+    }
 
 
 def _edits(old: str, new: str) -> Iterator[Edit]:
@@ -167,13 +167,8 @@ def _function_at(old: str, edit: Edit) -> str:
     return name
 
 
-def _words(*texts: str) -> frozenset[str]:
+def _words(text: str) -> frozenset[str]:
     """Return the telling words: of identifiers the parts, without endings; numbers as digits."""
-    found = set()
-    for text in texts:
-        for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", text):
-            lower = word.lower()
-            number = str(_NUMBERS.index(lower)) if lower in _NUMBERS else lower
-            if lower not in _FILLERS:
-                found.add(re.sub(r"(?<=[a-z]{3})(?:ing|ed|es|s)$", "", number))
-    return frozenset(found)
+    words = (word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", text))
+    telling = (str(_NUMBERS.index(word)) if word in _NUMBERS else word for word in words if word not in _FILLERS)
+    return frozenset(re.sub(r"(?<=[a-z]{3})(?:ing|ed|es|s)$", "", word) for word in telling)

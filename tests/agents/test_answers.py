@@ -75,6 +75,26 @@ def test_blocks_that_complete_each_other_are_joined() -> None:
     compile(code, "joined", "exec")
 
 
+LABELS = "# FAILING_TESTS: test_old\n# CLASSIFICATION: test_old=regression\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        fenced(LABELS + TESTS),
+        f"{LABELS}{TESTS}",
+        f"Here you are.\n\n{LABELS}{TESTS}",
+        f"```python\n{LABELS}{TESTS}",
+        f"The labels:\n{fenced(LABELS)}The tests:\n{fenced(TESTS)}",
+    ],
+    ids=["fenced", "bare", "prose", "unclosed", "apart"],
+)
+def test_comments_before_the_tests_are_kept(answer: str) -> None:
+    code = extract_code(answer)
+    assert code.startswith(LABELS)
+    assert code.rstrip().endswith(TESTS.rstrip())
+
+
 def test_an_example_without_tests_is_not_joined() -> None:
     assert extract_code(fenced("print(total([1]))\n") + fenced(TESTS)) == TESTS
 
