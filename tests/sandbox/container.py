@@ -48,10 +48,12 @@ def main() -> None:
             DENIALS[name]()
         os.chdir("/tmp")
         os.execv(options.program[0], options.program)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if group:
-        Path("/sys/fs/cgroup/pids/cgroup.procs").write_text(str(os.getpid()))
-        group.rmdir()
+    try:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    finally:
+        if group:
+            (group.parent / "cgroup.procs").write_text(str(os.getpid()))
+            group.rmdir()
     sys.exit(code)
 
 
