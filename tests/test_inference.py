@@ -70,6 +70,12 @@ class Command:
                     found.append(int(folder.name))
         return found
 
+    def trying_out(self) -> list[Path]:
+        """Command lines, in /proc, of the processes in which it runs shown code; they inherit no mark."""
+        task = f"/proc/{self.process.pid}/task"
+        children = [pid for path in Path(task).glob("*/children") for pid in path.read_text().split()]
+        return [path for pid in children if b"child.py" in (path := Path(f"/proc/{pid}/cmdline")).read_bytes()]
+
 
 def run(*argv: str, **environ: str) -> tuple[int, list[str], str]:
     return Command(*argv, **environ).finish()
@@ -248,7 +254,13 @@ runpy.run_path({str(ROOT / "inference.py")!r}, run_name="__main__")
 def test_without_a_stderr_every_line_is_printed_all_the_same(scripted_server: Any, tmp_path: Path, closed: str) -> None:
     suite = tmp_path / "suite.py"
     suite.write_text("# score=0.7\n")
-    command = [sys.executable, str(ROOT / "inference.py"), ONE, f"--base-url={scripted_server.url}", f"--policy=file:{suite}"]
+    command = [
+        sys.executable,
+        str(ROOT / "inference.py"),
+        ONE,
+        f"--base-url={scripted_server.url}",
+        f"--policy=file:{suite}",
+    ]
     shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
     done = subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
     assert done.returncode == 0
@@ -284,6 +296,19 @@ def test_a_signal_while_models_think_ends_the_episodes_that_began(scripted_serve
     silent.wait_for("/v1/chat/completions", 3)
     lines = interrupted(command)
     assert [line for line in lines if not line.startswith("[START]")] == [FAILED_END] * 3
+
+
+def test_a_signal_while_shown_code_runs_ends_its_process_too(silent: Silent) -> None:
+    shown = {"module_name": "m", "files": {"m.py": "x = 1", "m_v1.py": "x = 2"}, "existing_tests": "while True: pass"}
+    silent.answers["/reset"] = {"observation": shown, "reward": None, "done": False, "episode_id": "one"}
+    command = Command(ONE, "--base-url", silent.url)
+    while not (running := command.trying_out()):
+        time.sleep(0.05)
+    assert interrupted(command)[1:] == [FAILED_END]
+    deadline = time.monotonic() + 10
+    while any(b"child.py" in path.read_bytes() for path in running if path.exists()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_the_server_of_its_own_gets_no_key_and_is_stopped_by_a_signal(silent: Silent) -> None:
