@@ -20,8 +20,10 @@ import collections
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -213,6 +215,7 @@ def main(inbox: queue.SimpleQueue[int]) -> int:
     journal = Journal(private_stdout(), options.model, records)
     server = LocalServer()
     baseline = Baseline(options, journal, server)
+    remove_temporary_files = keep_temporary_files_together()
     say(f"policy {options.model}, {len(options.plan)} episode(s)")
 
     def run() -> None:
@@ -226,7 +229,18 @@ def main(inbox: queue.SimpleQueue[int]) -> int:
     code = wait_for(inbox)
     journal.close(f"interrupted by {signal.Signals(code - 128).name}" if code > 128 else "the run broke off")
     server.stop()
+    remove_temporary_files()
     return code
+
+
+def keep_temporary_files_together() -> Callable[[], None]:
+    """Have all temporary files made in one folder; return what removes it, whoever is still at work there."""
+    try:
+        folder = tempfile.mkdtemp(prefix="autotest-")
+    except OSError:
+        return lambda: None
+    tempfile.tempdir = folder
+    return lambda: shutil.rmtree(folder, ignore_errors=True)
 
 
 def wait_for(inbox: queue.SimpleQueue[int]) -> int:

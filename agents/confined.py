@@ -22,7 +22,7 @@ _MAX_ANSWER_BYTES = 4 << 20
 
 
 class ConfinedRunError(Exception):
-    """The process ended without a proper answer: shown code broke it, or its limits."""
+    """No proper answer: shown code broke the process, or its limits, or this machine has no room for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,14 @@ class Answer:
 def run_confined(job: Job, wall_s: float = WALL_S) -> tuple[Answer, ...]:
     """Return one answer per program. Raises ConfinedRunError when shown code broke the process or its limits."""
     deadline = time.monotonic() + wall_s
-    own_folder = tempfile.TemporaryDirectory(prefix="autotest-", ignore_cleanup_errors=True)
-    with own_folder as folder, tempfile.TemporaryFile() as stdin:
-        stdin.write(json.dumps(asdict(job)).encode())
-        stdin.seek(0)
-        return _checked(_said(folder, stdin, deadline), job)
+    try:
+        own_folder = tempfile.TemporaryDirectory(prefix="autotest-", ignore_cleanup_errors=True)
+        with own_folder as folder, tempfile.TemporaryFile() as stdin:
+            stdin.write(json.dumps(asdict(job)).encode())
+            stdin.seek(0)
+            return _checked(_said(folder, stdin, deadline), job)
+    except OSError as error:
+        raise ConfinedRunError(f"the process could not be started: {error.strerror}") from error
 
 
 def _said(folder: str, stdin: IO[bytes], deadline: float) -> bytes:

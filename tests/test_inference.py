@@ -298,13 +298,14 @@ def test_a_signal_while_models_think_ends_the_episodes_that_began(scripted_serve
     assert [line for line in lines if not line.startswith("[START]")] == [FAILED_END] * 3
 
 
-def test_a_signal_while_shown_code_runs_ends_its_process_too(silent: Silent) -> None:
+def test_a_signal_while_shown_code_runs_ends_its_process_too(silent: Silent, tmp_path: Path) -> None:
     shown = {"module_name": "m", "files": {"m.py": "x = 1", "m_v1.py": "x = 2"}, "existing_tests": "while True: pass"}
     silent.answers["/reset"] = {"observation": shown, "reward": None, "done": False, "episode_id": "one"}
-    command = Command(ONE, "--base-url", silent.url)
+    command = Command(ONE, "--base-url", silent.url, TMPDIR=str(tmp_path))
     while not (running := command.trying_out()):
         time.sleep(0.05)
     assert interrupted(command)[1:] == [FAILED_END]
+    assert list(tmp_path.iterdir()) == []
     deadline = time.monotonic() + 10
     while any(b"child.py" in path.read_bytes() for path in running if path.exists()):
         assert time.monotonic() < deadline

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -110,6 +111,12 @@ def test_what_it_need_not_reach_is_out_of_reach(name: str, tmp_path: Path) -> No
         )
         assert tried(body) == "'refused'"
     assert [path.name for path in tmp_path.iterdir()] == ["secret"]
+
+
+def test_without_room_for_temporary_files_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
+    with pytest.raises(ConfinedRunError, match="could not be started"):
+        tried(FIRST)
 
 
 def test_the_environment_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
