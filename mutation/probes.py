@@ -6,6 +6,9 @@
 
 Everything else stays as it is, line numbers included: a probe is written into its statement's own lines and needs
 nothing beside it. Values are perturbed when they are known; what has no other value of its kind stays the same object.
+
+What is written around a value takes memory and time, which a suite can measure. So such a probe has a *neutral* text
+beside it, of the same form, that does what the program does: who fails on the form fails on this too.
 """
 
 import ast
@@ -22,8 +25,8 @@ _VALUES = (bool, int, float, str)
 
 # Names of built-ins may be shadowed where these stand: `t` is `type`, the others come from displays. `f` returns a list
 # of the perturbed value, or an empty one where there is none; `w` pairs each element with its perturbation.
-_PERTURBED = (
-    "(lambda f, t, v: [*f(f, t, v), v][0])(lambda f, t, v:"
+_VALUE = (
+    "(lambda f, t, v: [*f(f, t, v), v][%d])(lambda f, t, v:"
     " [not v] if t(v) is t(True)"
     " else [v + 1 if v + 1 != v else -v] if t(v) in (t(0), t(0.0))"
     " else [v + '?'] if t(v) is t('')"
@@ -33,7 +36,8 @@ _PERTURBED = (
     "([(k, x, f(f, t, x)) for k, x in v.items()]) if t(v) is t({{}})"
     " else [], ().__class__.__class__, ({}))"
 )
-_ALL_BUT_LAST = "(lambda v, w: (w.pop(0) {}for x in v if w.append(x) or w[1:]))(({}), [])"
+_ITEMS = "(lambda v, w: (w.pop(0) %sfor x in v if w.append(x) or w[%s]))(({}), [])"
+_WITH_NEUTRAL = frozenset({"assign", "augmented", "return", "yield", "for"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class Probe:
     line: int
     """1-based line of the statement, here and in the plain source."""
     text: str = field(repr=False)
+    neutral: str | None = field(repr=False)
+    """The same form without a perturbation; None where nothing is written around a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class _Edit:
     kind: str
     part: ast.stmt | ast.expr
     template: str
+    neutral: str | None = None
 
 
 def probes(source: str) -> tuple[Probe, ...]:
@@ -73,8 +80,15 @@ def probes(source: str) -> tuple[Probe, ...]:
         edit = _edit(statement)
         if edit is not None:
             name = f"{function}:{number}:{edit.kind}"
-            found.append(Probe(name=name, line=statement.lineno, text=_applied(edit, content, starts)))
+            text = _applied(edit.part, edit.template, content, starts)
+            neutral = None if edit.neutral is None else _applied(edit.part, edit.neutral, content, starts)
+            found.append(Probe(name=name, line=statement.lineno, text=text, neutral=neutral))
     return tuple(found)
+
+
+def has_neutral(name: str) -> bool:
+    """Say whether the probe of this name has a neutral text."""
+    return name.rpartition(":")[2] in _WITH_NEUTRAL
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[str, int, ast.stmt]]:
@@ -119,9 +133,9 @@ def _edit(statement: ast.stmt) -> _Edit | None:
         case ast.If(test=test) | ast.While(test=test):
             return _Edit("if" if isinstance(statement, ast.If) else "while", test, "not ({})")
         case ast.For(iter=items):
-            return _Edit("for", items, _ALL_BUT_LAST.format("", "{}"))
+            return _of_items("for", items)
         case ast.AsyncFor(iter=items):
-            return _Edit("for", items, _ALL_BUT_LAST.format("async ", "{}"))
+            return _of_items("for", items, "async ")
         case ast.Raise() | ast.Delete() | ast.Assert():
             return _left_out(_LEFT_OUT[type(statement)], statement)
         case ast.Expr(value=value):
@@ -138,12 +152,16 @@ def _of_expression(statement: ast.Expr, value: ast.expr) -> _Edit | None:
         case ast.Yield(value=inner):
             return None if inner is None else _of_value("yield", inner)
         case ast.YieldFrom(value=inner):
-            return _Edit("yield", inner, _ALL_BUT_LAST.format("", "{}"))
+            return _of_items("yield", inner)
     return _left_out("expression", statement)
 
 
 def _of_value(kind: str, value: ast.expr) -> _Edit | None:
-    return None if _is_inert(value) else _Edit(kind, value, _PERTURBED)
+    return None if _is_inert(value) else _Edit(kind, value, _VALUE % 0, _VALUE % -1)
+
+
+def _of_items(kind: str, items: ast.expr, how: str = "") -> _Edit:
+    return _Edit(kind, items, _ITEMS % (how, "1:"), _ITEMS % (how, ":1"))
 
 
 def _is_inert(value: ast.expr) -> bool:
@@ -164,12 +182,11 @@ def _left_out(kind: str, statement: ast.stmt) -> _Edit:
     return _Edit(kind, statement, "(" + "\n" * lines + nothing + ")" if lines or yields else "pass")
 
 
-def _applied(edit: _Edit, content: bytes, starts: list[int]) -> str:
-    """Return the source with one edit; offsets in syntax trees count bytes."""
-    part = edit.part
+def _applied(part: ast.stmt | ast.expr, template: str, content: bytes, starts: list[int]) -> str:
+    """Return the source with one part rewritten; offsets in syntax trees count bytes."""
     assert part.end_lineno is not None
     assert part.end_col_offset is not None
     start = starts[part.lineno - 1] + part.col_offset
     end = starts[part.end_lineno - 1] + part.end_col_offset
-    written = edit.template.format(content[start:end].decode())
+    written = template.format(content[start:end].decode())
     return (content[:start] + written.encode() + content[end:]).decode()

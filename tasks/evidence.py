@@ -10,6 +10,7 @@ import random
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
+from autotest_env.mutation.probes import has_neutral
 from autotest_env.mutation.rendering import catalogue
 from autotest_env.sandbox.run import Grading
 from autotest_env.sandbox.suite import RUN_CPU_S, CompiledSuite, Program, RunJob, SuiteResult
@@ -20,18 +21,25 @@ from autotest_env.tasks.texts import Texts
 DECOYS = 5
 SIBLINGS = 3
 MAX_PROBES = 30
+NEUTRALS = 3
+"""Probes that also run in their neutral form, as decoys: a test that tells a third of all probes by their form
+survives in 3 of 10 submissions."""
 FIRST_WRONG = 6
 """Wrong programs in the first phase, at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """Which renderings a submission meets: of the reference, of each bug (two), of each sibling; and which probes."""
+    """Which renderings a submission meets: of the reference, of each bug (two), of each sibling.
+
+    And which probes, and which of them in neutral form.
+    """
 
     decoys: tuple[int, ...] = field(repr=False)
     bugs: Mapping[str, tuple[int, int]] = field(repr=False)
     siblings: Mapping[str, tuple[int, ...]] = field(repr=False)
     probes: tuple[str, ...] = field(repr=False)
+    neutrals: tuple[str, ...] = field(repr=False)
 
 
 def draw(secret: Secret, rng: random.Random) -> Draw:
@@ -43,11 +51,16 @@ def draw(secret: Secret, rng: random.Random) -> Draw:
     others = [each.number for each in catalogue() if each.number not in decoys]
     decoys += rng.sample(others, DECOYS - len(decoys))
     numbers = chaff + plain
+    bugs = {bug: (rng.choice(plain), rng.choice(chaff)) for bug in secret.bugs}
+    siblings = {bug: tuple(rng.choice(numbers) for _ in range(SIBLINGS)) for bug in secret.bugs}
+    probes = rng.sample(secret.probes, min(MAX_PROBES, len(secret.probes)))
+    formed = [name for name in probes if has_neutral(name)]
     return Draw(
         decoys=tuple(decoys),
-        bugs={bug: (rng.choice(plain), rng.choice(chaff)) for bug in secret.bugs},
-        siblings={bug: tuple(rng.choice(numbers) for _ in range(SIBLINGS)) for bug in secret.bugs},
-        probes=tuple(rng.sample(secret.probes, min(MAX_PROBES, len(secret.probes)))),
+        bugs=bugs,
+        siblings=siblings,
+        probes=tuple(probes),
+        neutrals=tuple(rng.sample(formed, min(NEUTRALS, len(formed)))),
     )
 
 
@@ -109,6 +122,7 @@ class _Phases:
             wanted |= self._siblings(bug, range(self._early, SIBLINGS))
         if noticed or not evidence.bugs:
             wanted |= {("probe", name): self._texts.probed(name) for name in self._drawn.probes}
+            wanted |= {("neutral", name): self._texts.neutral(name) for name in self._drawn.neutrals}
         results = self._make(wanted, TIME_FACTOR * RUN_CPU_S)
         bugs = tuple(
             replace(
@@ -123,9 +137,9 @@ class _Phases:
         return replace(
             evidence,
             bugs=bugs,
-            decoys=tuple(results["decoy", number] for number in self._drawn.decoys),
+            decoys=_of_kind(results, "decoy") + _of_kind(results, "neutral"),
             reference=(first, results["reference"]),
-            probes=tuple(results[name] for name in results if isinstance(name, tuple) and name[0] == "probe"),
+            probes=_of_kind(results, "probe"),
         )
 
     def _wrong(self, bug: str, number: int, rendering: int) -> Program:
@@ -149,3 +163,7 @@ class _Phases:
         self._rng.shuffle(order)
         jobs = [RunJob(program=wanted[name], suite=self._suite, cpu_s=cpu_s) for name in order]
         return dict(zip(order, self._grading.run(jobs), strict=True))
+
+
+def _of_kind(results: Mapping[Hashable, SuiteResult], kind: str) -> tuple[SuiteResult, ...]:
+    return tuple(result for name, result in results.items() if isinstance(name, tuple) and name[0] == kind)

@@ -38,9 +38,18 @@ class Texts:
         """Return the reference with one statement perturbed; KeyError names the unknown probe."""
         return self._probes[name]
 
+    def neutral(self, name: str) -> Program:
+        """Return the reference in the form of a probe; KeyError names the probe without one."""
+        return self._neutrals[name]
+
     @cached_property
     def _probes(self) -> dict[str, Program]:
         return {probe.name: self._compile(probe.text) for probe in probes(self._program.source)}
+
+    @cached_property
+    def _neutrals(self) -> dict[str, Program]:
+        found = probes(self._program.source)
+        return {probe.name: self._compile(probe.neutral) for probe in found if probe.neutral is not None}
 
     def _compile(self, source: str) -> Program:
         return compile_program(self._program.module, source)

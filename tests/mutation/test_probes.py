@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from autotest_env.mutation import probes as module
-from autotest_env.mutation.probes import probes
+from autotest_env.mutation.probes import has_neutral, probes
 from autotest_env.tasks.program import load_program
 from tests.mutation.conftest import load, outcome
 
@@ -121,6 +121,42 @@ def test_an_elif_is_an_if():
 def test_a_loop_loses_its_last_item(items, seen):
     body = f"seen = []\nfor x in {items}:\n    seen.append(x)\nreturn seen"
     assert _result(body, "for", [1, 2, 3]) == seen
+
+
+@pytest.mark.parametrize(
+    ("body", "result"),
+    [
+        ("return a", "[1, [2, 'x'], {'k': True}]"),
+        ("x = a, a[0]\nreturn x", "([1, [2, 'x'], {'k': True}], 1)"),
+        ("a += [3, 4]\nreturn a[-2:]", "[3, 4]"),
+        ("seen = []\nfor x in a:\n    seen.append(x)\nreturn seen", "[1, [2, 'x'], {'k': True}]"),
+        ("def g():\n    yield a\nreturn [*g()]", "[[1, [2, 'x'], {'k': True}]]"),
+        ("def g():\n    yield from a\nreturn [*g()]", "[1, [2, 'x'], {'k': True}]"),
+    ],
+)
+def test_a_neutral_text_changes_nothing(body, result):
+    for probe in probes(_function(body)):
+        if not probe.name.endswith(":expression"):
+            assert outcome(load(probe.neutral).f, [1, [2, "x"], {"k": True}]) == result
+
+
+def test_a_neutral_text_has_the_form_of_its_probe():
+    found = probes(load_program("inventory").source)
+    assert {probe.name for probe in found if probe.neutral} == set(
+        filter(has_neutral, _names(load_program("inventory").source))
+    )
+    for probe in found:
+        if probe.neutral:
+            assert probe.neutral != probe.text
+            assert _sizes(probe.neutral) == _sizes(probe.text)
+
+
+def _sizes(text):
+    """Sizes of all that a text is compiled to."""
+    code = [compile(text, "<text>", "exec")]
+    for each in code:
+        code += [constant for constant in each.co_consts if isinstance(constant, type(each))]
+    return [(len(each.co_code), len(each.co_consts), each.co_stacksize, each.co_names) for each in code]
 
 
 def test_an_endless_loop_still_starts():

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from autotest_env.mutation.probes import has_neutral
 from autotest_env.mutation.rendering import catalogue
 from autotest_env.sandbox.suite import CompiledSuite, RunEnd, RunJob, SuiteResult, TestOutcome, TestReport
-from autotest_env.tasks.evidence import DECOYS, collect, draw
+from autotest_env.tasks.coverage_audit import generate as coverage_audit
+from autotest_env.tasks.evidence import DECOYS, NEUTRALS, collect, draw
 from autotest_env.tasks.judged import Secret
 from autotest_env.tasks.program import load_program
 from autotest_env.tasks.texts import Texts
@@ -94,3 +96,12 @@ def test_every_draw_has_chaff_and_a_rendering_free_of_the_references_tokens(seed
     assert any(kinds[number].token_free for number in drawn.decoys)
     for first, second in drawn.bugs.values():
         assert (kinds[first].chaff, kinds[second].chaff) == (False, True)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_some_of_the_probes_also_run_in_neutral_form(seed: int) -> None:
+    secret = coverage_audit.generate(load_program("inventory"), KEY, seed).secret
+    assert isinstance(secret, Secret)
+    drawn = draw(secret, random.Random(seed))
+    assert len(set(drawn.neutrals)) == NEUTRALS
+    assert set(drawn.neutrals) <= set(filter(has_neutral, drawn.probes))
