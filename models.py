@@ -50,7 +50,7 @@ class Limits(WireModel):
     max_test_cases: int = Field(description="Most test cases, parameter sets counted one by one.")
     run_cpu_s: float = Field(description="CPU seconds the suite may use in one run.")
     all_runs_s: float = Field(
-        description="Seconds all runs of a submission may take together, up to 55 of them: CPU time and waiting."
+        description="Seconds all runs of a submission may take together, up to 57 of them: CPU time and waiting."
     )
     step_wall_s: float = Field(description="Wall seconds after which judging is given up as our failure.")
 

@@ -24,6 +24,10 @@ MAX_PROBES = 30
 NEUTRALS = 3
 """Probes that also run in their neutral form, as decoys: a test that tells a third of all probes by their form
 survives in 3 of 10 submissions."""
+RENDERING_COST = 40
+"""A rendering took up to 30 times the CPU seconds of the program as written, where a suite did nothing else."""
+LEAST_CPU_S = 1.5
+"""What a run of the second phase may take at least; honest loops hang on some wrong programs, each of them as long."""
 FIRST_WRONG = 6
 """Wrong programs in the first phase, at least."""
 
@@ -123,7 +127,8 @@ class _Phases:
         if noticed or not evidence.bugs:
             wanted |= {("probe", name): self._texts.probed(name) for name in self._drawn.probes}
             wanted |= {("neutral", name): self._texts.neutral(name) for name in self._drawn.neutrals}
-        results = self._make(wanted, TIME_FACTOR * RUN_CPU_S)
+        cpu_s = min(TIME_FACTOR * RUN_CPU_S, max(LEAST_CPU_S, RENDERING_COST * first.cpu_s))
+        results = self._make(wanted, cpu_s)
         bugs = tuple(
             replace(
                 each,

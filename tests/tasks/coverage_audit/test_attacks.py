@@ -145,6 +145,23 @@ def test_only_assertions_of_tests_check_statements(judge: Judge) -> None:
         assert (checked(judgement), judgement.feedback.bugs_caught) == (alone, 1), way
 
 
+def test_a_loop_that_never_ends_on_wrong_programs_is_an_honest_one(judge: Judge) -> None:
+    """Where removing takes nothing away, for one: it hangs on three probes of the first thirty."""
+    judgement = judge(
+        EXACT
+        + """
+def test_more():
+    stock, taken = stock_of(("a", 2.0, 5)), 0
+    while stock.get_summary()["units"]:
+        stock.remove_item("a")
+        taken += 1
+    assert taken == 5
+"""
+    )
+    assert (judgement.feedback.status, judgement.feedback.false_alarms) == ("judged", 0)
+    assert judgement.feedback.bugs_caught == 2
+
+
 MEMORY = """
 import tracemalloc
 OWN = {}
