@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import linear_regression, quantiles
@@ -52,18 +52,18 @@ MEMORY_EVERY_S = 2.0
 
 @dataclass(kw_only=True)
 class Server:
-    """A running server; `memory` holds (when, MB of the server, MB of its fork servers)."""
+    """A running server; `memory` holds (when, resident MB of the server and its fork servers)."""
 
     url: str
     pid: int
-    memory: list[tuple[float, float, float]] = field(default_factory=list)
+    fork_servers: list[int]
+    memory: list[tuple[float, float]] = field(default_factory=list)
     beats: list[Beat] = field(default_factory=list)
     refused: int = 0
 
     def sample(self) -> None:
-        """Note its memory."""
-        fork_servers = sum(memory_mb(pid) for pid in descendants(self.pid))
-        self.memory.append((time.monotonic(), memory_mb(self.pid), fork_servers))
+        """Note its memory: not PSS, which would fall whenever a run shares a fork server's pages."""
+        self.memory.append((time.monotonic(), sum(memory_mb(pid, "Rss") for pid in (self.pid, *self.fork_servers))))
 
 
 def main() -> None:
@@ -134,12 +134,12 @@ def measure(plan: Plan) -> tuple[str, ...]:
     """Play a plan against a fresh server; return a line of the table."""
     with serving() as server:
         played = play(plan, server)
-        server.sample()
+        server_mb = memory_mb(server.pid, "Pss")
+        fork_servers_mb = sum(memory_mb(pid, "Pss") for pid in server.fork_servers)
     ended = max(played.finished, default=played.began)
     late = sorted(beat[1] * 1000 for beat in server.beats if played.began <= beat[0] <= ended)
     own = max(min(beat[1], beat[2]) * 1000 for beat in server.beats if played.began <= beat[0] <= ended)
     answers = server.refused + len(played.finished)
-    _, server_mb, fork_servers_mb = server.memory[-1]
     failed = sum(played.faults.values()) + played.wrong
     for fault, number in played.faults.items():
         print(f"  {number} x {fault}", file=sys.stderr)
@@ -167,13 +167,11 @@ def flatness(transport: str, episodes: int) -> str:
     with serving() as server:
         played = play(plan, server)
     finished = sorted(played.finished)
-    points = [
-        (sum(when >= end for end in finished), server_mb + forks_mb) for when, server_mb, forks_mb in server.memory
-    ]
+    points = [(sum(end <= when for end in finished), resident_mb) for when, resident_mb in server.memory]
     settled = [point for point in points if point[0] >= episodes / 4]
     slope, start = linear_regression(*zip(*settled, strict=True))
     return (
-        f"Memory over {len(finished)} episodes ({transport}), after the first quarter: "
+        f"Memory over {len(finished)} episodes ({transport}), resident after the first quarter: "
         f"{start + slope * episodes / 4:.0f} MB and {slope * 1000:+.1f} MB per 1,000 episodes; "
         f"{sum(played.faults.values()) + played.wrong} failed."
     )
@@ -194,7 +192,7 @@ def serving() -> Iterator[Server]:
             os.close(write_end)
             with os.fdopen(read_end) as ready:
                 host, port = ready.readline().split()
-            server = Server(url=f"http://{host}:{port}", pid=process.pid)
+            server = Server(url=f"http://{host}:{port}", pid=process.pid, fork_servers=descendants(process.pid))
             try:
                 yield server
             finally:
@@ -228,20 +226,14 @@ def shares(values: Sequence[float], scale: float, digits: int) -> str:
 
 def descendants(parent: int) -> list[int]:
     """Process ids of a process's children and theirs."""
-    found = []
-    with suppress(OSError):  # it ended meanwhile
-        text = "".join(path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children"))
-        for pid in map(int, text.split()):
-            found += [pid, *descendants(pid)]
-    return found
+    text = "".join(path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children"))
+    return [each for pid in map(int, text.split()) for each in (pid, *descendants(pid))]
 
 
-def memory_mb(pid: int) -> float:
-    """Memory of a process, what it shares counted by halves, thirds and so on (PSS); 0 when it has ended."""
-    with suppress(OSError):
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        return sum(int(kib) for kib in re.findall(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)) / 1024
-    return 0.0
+def memory_mb(pid: int, kind: str) -> float:
+    """Memory of a process: Rss is all that it has in memory, Pss counts what it shares by its share."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return sum(int(kib) for kib in re.findall(rf"^{kind}:\s+(\d+) kB", text, re.MULTILINE)) / 1024
 
 
 def conditions() -> str:

@@ -4,7 +4,7 @@
 
 A beat is due every 10 ms. How late it comes is how long the loop kept everybody waiting, and the kernel counts why:
 the loop's thread computed, it waited for a processor, or neither, which is waiting for the interpreter's lock.
-The file gets one JSON line per beat when the server stops: `[when, late_s, computed_s, no_processor_s]`.
+The file gets one JSON line per beat: `[when, late_s, computed_s, no_processor_s]`.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import FileIO
 from pathlib import Path
+from typing import TextIO
 
 from autotest_env.server.app import build_app
 from autotest_env.server.listening import bind, serve
@@ -31,24 +32,21 @@ def main(ready_fd: int, file: Path) -> int:
     logging.basicConfig(format="%(message)s")
     settings = Settings.from_environment()
     app = build_app(settings)
-    beats: list[Beat] = []
     inner = app.router.lifespan_context
 
     @asynccontextmanager
     async def lifespan(owner: object) -> AsyncIterator[object]:
         async with inner(owner) as state:
-            heart = asyncio.create_task(beat(beats))
-            yield state
-            heart.cancel()
-        file.write_text(
-            "".join(json.dumps(each) + "\n" for each in beats)
-        )  # here: a signal ends what comes after serve
+            with file.open("w") as beats:  # not a list: the memory of this process is measured
+                heart = asyncio.create_task(beat(beats))
+                yield state
+                heart.cancel()
 
     app.router.lifespan_context = lifespan
     return serve(app, bind(settings.host, (0,)), "warning", ready_fd=ready_fd)
 
 
-async def beat(beats: list[Beat]) -> None:
+async def beat(beats: TextIO) -> None:
     """Note every beat: when it came, how late, what the thread computed and how long it had no processor meanwhile."""
     with Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").open("rb", buffering=0) as counts:
         loop = asyncio.get_running_loop()
@@ -59,7 +57,8 @@ async def beat(beats: list[Beat]) -> None:
             now = loop.time()
             before = computed_s, no_processor_s
             computed_s, no_processor_s = read(counts)
-            beats.append((time.monotonic(), now - due, computed_s - before[0], no_processor_s - before[1]))
+            noted: Beat = (time.monotonic(), now - due, computed_s - before[0], no_processor_s - before[1])
+            beats.write(json.dumps(noted) + "\n")
 
 
 def read(counts: FileIO) -> tuple[float, float]:
