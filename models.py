@@ -89,7 +89,7 @@ class FeedbackView(WireModel):
     )
     checked_percent: float | None = Field(
         default=None,
-        description="Checked coverage in per cent, 0 to 100: statements whose effect assertions check; where it is paid.",
+        description="Checked coverage in per cent, 0 to 100: statements whose effect assertions check; where paid.",
     )
     coverage: CoverageView | None = Field(default=None, description="Line coverage of the shown code.")
 
