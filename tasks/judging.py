@@ -3,6 +3,7 @@
 Pure: no processes, no clock. The unit is the test function, all its parameter sets together.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -112,9 +113,8 @@ def failure(evidence: Evidence) -> RunEnd | None:
             return result.end
     if evidence.out_of_time:
         return RunEnd.WALL_LIMIT
-    variants = chain(evidence.probes, *((*runs.renderings, *runs.siblings) for runs in evidence.bugs))
     ends = [result.end for result in (*evidence.reference, *evidence.decoys) if result.end in (*DISTRUSTED, *LIMITS)]
-    ends += [result.end for result in variants if result.end in DISTRUSTED]
+    ends += [result.end for result in _variants(evidence) if result.end in DISTRUSTED]
     return ends[0] if ends else None
 
 
@@ -127,7 +127,7 @@ def judge(evidence: Evidence) -> Verdicts:
     for result in correct:
         valid &= passing(result, first)
     silent = passing(evidence.null, first) if evidence.null is not None else submitted
-    asserting = valid - silent
+    asserting = (valid - silent) & _claiming(evidence, first)
     hang_cpu_s = max(LEAST_HANG_CPU_S, TIME_FACTOR * max(result.cpu_s for result in correct))
     credits = [credit(runs, first, asserting, hang_cpu_s) for runs in evidence.bugs]
     credits += [0.0] * (evidence.bug_count - len(credits))
@@ -138,6 +138,18 @@ def judge(evidence: Evidence) -> Verdicts:
         credits=tuple(credits),
         checked=_checked(evidence.probes, first, asserting),
     )
+
+
+def _variants(evidence: Evidence) -> Iterator[SuiteResult]:
+    """Yield the runs on bugs, siblings and probes."""
+    yield from chain(evidence.probes, *((*runs.renderings, *runs.siblings) for runs in evidence.bugs))
+
+
+def _claiming(evidence: Evidence, first: SuiteResult) -> frozenset[FunctionId]:
+    """Return the functions of which an assertion failed on a wrong program: a bare call that raises claims nothing."""
+    null = () if evidence.null is None else (evidence.null,)
+    wrong = chain(null, (evidence.shown,), _variants(evidence))
+    return frozenset(chain.from_iterable(_asserted(result, first) for result in wrong))
 
 
 def functions_of(result: SuiteResult) -> frozenset[FunctionId]:

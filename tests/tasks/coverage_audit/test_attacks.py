@@ -193,3 +193,23 @@ def test_memory_does_not_tell_a_probe_from_a_correct_program(judge: Judge) -> No
     assert both.feedback.bugs_caught == 1
     assert both.feedback.false_alarms == 1
     assert checked(both) == checked(alone)
+
+
+BARE_CALLS = """
+def test_it():
+    stock = stock_of(("a", 2.0, 3), ("b", 1.0, 3))
+    stock.remove_item("a", 3)
+    stock.get_summary()["units"]
+"""
+
+
+def test_a_bare_call_that_raises_on_a_bug_claims_nothing(tasks: Tasks) -> None:
+    """The bug refuses to take all units, and nothing of the null program has a subscript."""
+    for seed in range(99):
+        task = tasks.generate(TaskRequest(task_id="coverage_audit", seed=seed), 0)
+        if isinstance(task.secret, Secret) and "remove-all" in task.secret.bugs:
+            break
+    family = tasks.family("coverage_audit")
+    assert family.judge(task, HEAD + BARE_CALLS).score.total == 0.0
+    asserted = BARE_CALLS.replace('stock.get_summary()["units"]', 'assert stock.get_summary()["units"] == 3')
+    assert family.judge(task, HEAD + asserted).score.total > 0.0
