@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from autotest_env.syntax import parse
+
 _MAX_ANSWER_CHARS = 256 * 1024
 _THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _OPEN_FENCE = re.compile(
@@ -84,7 +86,7 @@ def _fenced(text: str) -> Iterator[_Block]:
 
 def _parse(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text)
+        return parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 
@@ -106,7 +108,7 @@ def _longest_python(text: str) -> str:
     lines = text.splitlines()
     while lines:
         try:
-            ast.parse("\n".join(lines))
+            parse("\n".join(lines))
         except SyntaxError as error:
             last = min(error.lineno or len(lines), len(lines)) - 1
         except (ValueError, MemoryError, RecursionError):
@@ -165,7 +167,7 @@ def _names(text: str) -> _Names:
     imported: set[str] = set()
     used: set[str] = set()
     bound = set(dir(builtins))
-    tree = ast.parse(text)
+    tree = parse(text)
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             defined.add(statement.name)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from autotest_env.agents.examples import UNREADABLE, Documentation, Example, literal, read_documentation
 from autotest_env.agents.percents import derive, read_rates
+from autotest_env.syntax import parse, parse_expression
 
 _MAX_TESTS = 30
 _MAX_CALLS = 12
@@ -41,7 +42,7 @@ def _documented(module_name: str, source: str) -> str:
     """Return the tests of what a source documents, empty when that is nothing."""
     documentation = read_documentation(source)
     tests = [*_examples(documentation), *_properties(documentation), *_percents(documentation, source)][:_MAX_TESTS]
-    used = {node.id for test in tests for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Name)}
+    used = {node.id for test in tests for node in ast.walk(parse(test)) if isinstance(node, ast.Name)}
     names = ", ".join(name for name in documentation.names if name in used)
     imports = ["import pytest", f"from {module_name} import {names}"] if names else ["import pytest"]
     text = ['"""Tests from the documentation of the shown code."""', "", *imports, "", "", "\n\n".join(tests)]
@@ -139,7 +140,7 @@ class _Nudge(ast.NodeTransformer):
 
 
 def _nudged(example: Example) -> str:
-    return ast.unparse(_Nudge().visit(ast.parse(example.expression, mode="eval")))
+    return ast.unparse(_Nudge().visit(parse_expression(example.expression)))
 
 
 def _rounding_body(calls: Sequence[str], digits: int) -> list[str]:

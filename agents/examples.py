@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from autotest_env.syntax import parse, parse_expression
+
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What reading the text of odd code raises."""
 
@@ -36,7 +38,7 @@ class Example:
     @property
     def call(self) -> ast.Call | None:
         """The expression's call, where it is one."""
-        body = ast.parse(self.expression, mode="eval").body
+        body = parse_expression(self.expression).body
         return body if isinstance(body, ast.Call) else None
 
 
@@ -53,7 +55,7 @@ class Documentation:
 
 def read_documentation(source: str) -> Documentation:
     """Read the public names, docstrings and examples of a module. Raises one of UNREADABLE when it cannot be read."""
-    tree = ast.parse(source)
+    tree = parse(source)
     names = tuple(dict.fromkeys(_public_names(tree)))
     texts = tuple(_docstrings(tree))
     found = dict.fromkeys(
@@ -67,7 +69,7 @@ def read_documentation(source: str) -> Documentation:
 def literal(text: str) -> object:
     """Return the value of a literal; raises ValueError when the text is not one."""
     try:
-        return ast.literal_eval(text.strip())
+        return ast.literal_eval(parse_expression(text.strip()))
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError("not a literal") from error
 
@@ -102,7 +104,7 @@ def _doctests(owner: str, text: str, names: tuple[str, ...]) -> Iterator[Example
     try:
         blocks = doctest.DocTestParser().get_examples(text)
         for block in blocks:
-            ast.parse(block.source)
+            parse(block.source)
     except (ValueError, SyntaxError):
         return
     setup: list[str] = []
@@ -115,7 +117,7 @@ def _doctests(owner: str, text: str, names: tuple[str, ...]) -> Iterator[Example
         if fact is not None and _resolves(fact, names):
             yield fact
         if expression is None or (stateful and block.exc_msg is None):
-            setup.append(expression or ast.unparse(ast.parse(block.source)))
+            setup.append(expression or ast.unparse(parse(block.source)))
 
 
 def _fact(owner: str, expression: str, setup: tuple[str, ...], block: doctest.Example) -> Example | None:
@@ -130,7 +132,7 @@ def _fact(owner: str, expression: str, setup: tuple[str, ...], block: doctest.Ex
 
 def _expression(source: str) -> str | None:
     try:
-        return ast.unparse(ast.parse(source.strip(), mode="eval"))
+        return ast.unparse(parse_expression(source.strip()))
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 
@@ -138,7 +140,7 @@ def _expression(source: str) -> str | None:
 def _resolves(example: Example, names: tuple[str, ...]) -> bool:
     """Tell whether every name of an example is imported, assigned before, or built in."""
     try:
-        tree = ast.parse("\n".join((*example.setup, example.expression)))
+        tree = parse("\n".join((*example.setup, example.expression)))
     except SyntaxError:
         return False
     bound = {*names, *dir(builtins)}
@@ -186,7 +188,7 @@ def _call_at(prose: str, start: int) -> tuple[str, int] | None:
             expression = _expression(" ".join(prose[start : end + 1].split()))
             if expression is None:
                 continue
-            call = ast.parse(expression, mode="eval").body
+            call = parse_expression(expression).body
             return (expression, end + 1) if isinstance(call, ast.Call) and _on_literals(call) else None
     return None
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autotest_env.agents.examples import Example, literal
+from autotest_env.syntax import parse
 
 _PER_CENT = re.compile(r"\bper ?cent(?:age)?s?\b|%", re.IGNORECASE)
 _ADDED = frozenset("add added adds plus tax taxes vat surcharge charge charged increase increases raises fee".split())
@@ -29,7 +30,7 @@ class Rate:
 
 def read_rates(source: str) -> tuple[Rate, ...]:
     """Return the rates that a module's docstrings tell of. Raises one of UNREADABLE when it cannot be read."""
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    nodes = [node for node in ast.walk(parse(source)) if isinstance(node, ast.FunctionDef)]
     return tuple(rate for node in nodes for rate in _rates(node))
 
 

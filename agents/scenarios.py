@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from autotest_env.syntax import parse
+
 HELPERS = '''\
 def plain(value):
     """Return plain data as it is, anything else by the name of its type."""
@@ -71,7 +73,7 @@ class ExistingTests:
 
 def take_apart(source: str) -> ExistingTests:
     """Read a test file. Raises SyntaxError when it does not parse."""
-    tree = ast.parse(source)
+    tree = parse(source)
     tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
     others = [node for node in tree.body if node not in tests and not _is_text(node)]
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -163,7 +165,7 @@ class _Recording(ast.NodeTransformer):
         self.generic_visit(node)
         if not any(_is_pytest(item.context_expr) for item in node.items):
             return node
-        (handler,) = ast.parse("try: pass\nexcept Exception as error: see(type(error).__name__)").body[0].handlers  # type: ignore[attr-defined]
+        (handler,) = parse("try: pass\nexcept Exception as error: see(type(error).__name__)").body[0].handlers  # type: ignore[attr-defined]
         return ast.Try(body=node.body, handlers=[handler], orelse=[], finalbody=[])
 
 

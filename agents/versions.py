@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from autotest_env.syntax import parse
+
 _NUMBERS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
@@ -57,12 +59,12 @@ def compare(old: str, new: str) -> Versions:
 
     Raises SyntaxError for a version that does not parse.
     """
-    ast.parse(new)
-    code = ast.dump(_without_texts(ast.parse(old)))
+    parse(new)
+    code = ast.dump(_without_texts(parse(old)))
     edits = list(itertools.islice(_edits(old, new), _MAX_EDITS + 1))
     if len(edits) > _MAX_EDITS or not all(_parses(_edited(old, [edit])) for edit in edits):
         edits = []
-    wording = tuple(edit for edit in edits if ast.dump(_without_texts(ast.parse(_edited(old, [edit])))) == code)
+    wording = tuple(edit for edit in edits if ast.dump(_without_texts(parse(_edited(old, [edit])))) == code)
     return Versions(old=old, new=new, behaviour=tuple(edit for edit in edits if edit not in wording), wording=wording)
 
 
@@ -135,7 +137,7 @@ def _edited(old: str, edits: Iterable[Edit]) -> str:
 
 def _parses(text: str) -> bool:
     try:
-        ast.parse(text)
+        parse(text)
     except (SyntaxError, ValueError):
         return False
     return True
@@ -161,7 +163,7 @@ def _function_at(old: str, edit: Edit) -> str:
     """Return the name of the innermost function around an edit, empty outside of functions."""
     line = old.count("\n", 0, edit.start) + 1
     name = ""
-    for node in ast.walk(ast.parse(old)):  # outer ones come first
+    for node in ast.walk(parse(old)):  # outer ones come first
         if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or node.lineno):
             name = node.name
     return name

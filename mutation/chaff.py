@@ -18,6 +18,7 @@ from autotest_env.mutation.facts import COMPREHENSIONS, FUNCTIONS, cannot_raise,
 from autotest_env.mutation.invent import invent_places, pad
 from autotest_env.mutation.names import Names
 from autotest_env.mutation.purity import Purity
+from autotest_env.syntax import parse
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ def {self.helper}({thunks}, {index}):
     return {value}
 """
             start = first_free(tree)
-            tree.body[start:start] = ast.parse(text).body
+            tree.body[start:start] = parse(text).body
 
 
 def add_chaff(tree: ast.Module, names: Names, rng: random.Random) -> Chaff:

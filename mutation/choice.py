@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from autotest_env.mutation.mutant import Site, substitute
+from autotest_env.syntax import parse
 
 Step = tuple[str, int | None]
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -51,13 +52,13 @@ class StatementChoice(ast.stmt):
 PLACES = (Choice, StatementChoice)
 
 
-def parse(source: str, sites: tuple[Site, ...]) -> ast.Module:
+def parse_choices(source: str, sites: tuple[Site, ...]) -> ast.Module:
     """Return the reference's tree with a Choice or StatementChoice at each site.
 
     The place is the smallest expression (else run of statements) outside which all alternatives agree.
     Raises ValueError when an alternative does not parse, or two places overlap.
     """
-    tree = ast.parse(source)
+    tree = parse(source)
     found = [(_locate(tree, trees), site, trees) for site in sites if (trees := _alternatives(source, sites, site))]
     found.sort(key=lambda item: _sort_key(item[0]), reverse=True)
     for path, site, trees in found:
@@ -151,7 +152,7 @@ def _alternatives(source: str, sites: tuple[Site, ...], site: Site) -> list[ast.
     trees = []
     for index in range(1, len(site.alternatives)):
         try:
-            trees.append(ast.parse(substitute(source, sites, {site.name: index})))
+            trees.append(parse(substitute(source, sites, {site.name: index})))
         except SyntaxError as error:
             raise ValueError(f"alternative {index} of site {site.name!r} does not parse: {error}") from error
     return trees

@@ -9,6 +9,7 @@ from autotest_env.mutation.choice import walk
 from autotest_env.mutation.expressions import BodyTransformer
 from autotest_env.mutation.facts import as_number
 from autotest_env.mutation.names import Names, is_private
+from autotest_env.syntax import parse
 
 Number = int | float
 
@@ -81,9 +82,7 @@ class _Coder:
         """Return the table and its function."""
         keys, values = list(self.entries), list(self.entries.values())
         table = ast.Dict(keys=[ast.Constant(key) for key in keys], values=[ast.Constant(value) for value in values])
-        function = ast.parse(
-            f"def {self.function}({self.key}):\n    return {self.table}[{self.key}] ^ {self.mask}"
-        ).body[0]
+        function = parse(f"def {self.function}({self.key}):\n    return {self.table}[{self.key}] ^ {self.mask}").body[0]
         return [_assign(self.table, table), function]
 
 
@@ -132,7 +131,7 @@ def _closed_over(function: ast.FunctionDef, names: Names) -> list[ast.stmt]:
     for node in walk(function):
         if isinstance(node, ast.Name):
             node.id = variables.get(node.id, node.id)
-    maker = ast.parse(f"def {names.private()}({', '.join(variables.values())}):\n    return {function.name}").body[0]
+    maker = parse(f"def {names.private()}({', '.join(variables.values())}):\n    return {function.name}").body[0]
     assert isinstance(maker, ast.FunctionDef)
     maker.body.insert(0, function)
     values: list[ast.expr] = [ast.Constant(value) for _, value in mover.moved]

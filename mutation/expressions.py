@@ -11,6 +11,7 @@ from typing import TypeVar
 from autotest_env.mutation.choice import Choice
 from autotest_env.mutation.facts import as_number, cannot_raise, effect_free, is_float, is_number
 from autotest_env.mutation.names import Names
+from autotest_env.syntax import parse
 
 _FUNCTION_OF: dict[type[ast.AST], str] = {
     ast.Add: "add",
@@ -184,7 +185,7 @@ class Functions(BodyTransformer):
         for name, private in self.used.items():
             left, right = self._names.local(), self._names.local()
             source += f"def {private}({left}, {right}):\n    return {left} {symbols[name]} {right}\n"
-        return ast.parse(source).body
+        return parse(source).body
 
 
 class Invert(BodyTransformer):

@@ -4,6 +4,7 @@ import ast
 import builtins
 
 from autotest_env.mutation.facts import FUNCTIONS
+from autotest_env.syntax import parse
 
 _KEPT_DECORATORS = frozenset({"property", "staticmethod", "classmethod", "setter", "deleter", "getter"})
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
@@ -14,7 +15,7 @@ def null_program(source: str) -> str:
 
     Exception classes, enumerations and literal constants are kept; everything else that is assigned is an ``object()``.
     """
-    tree = ast.parse(source)
+    tree = parse(source)
     exceptions: set[str] = set()
     tree.body = _emptied(tree.body, exceptions) or [ast.Pass()]
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
@@ -65,7 +66,7 @@ def _empty_class(node: ast.ClassDef, exceptions: set[str]) -> ast.stmt:
     kept = [item for item in methods if not item.name.startswith("__") or item.name == "__init__"]
     node.body = [*_emptied(members, exceptions), *map(_empty_function, kept)]
     if not any(item.name == "__init__" for item in kept):
-        node.body += ast.parse("def __init__(self, *args, **kwargs):\n    pass").body
+        node.body += parse("def __init__(self, *args, **kwargs):\n    pass").body
     node.bases = [base for base in node.bases if isinstance(base, ast.Name) and not hasattr(builtins, base.id)]
     node.keywords, node.decorator_list = [], []
     return node

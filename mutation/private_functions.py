@@ -8,6 +8,7 @@ from autotest_env.mutation.choice import walk
 from autotest_env.mutation.constants import Number
 from autotest_env.mutation.facts import FUNCTIONS
 from autotest_env.mutation.names import NEEDS_ITS_FRAME, Names, mentions
+from autotest_env.syntax import parse
 
 
 def move_bodies(tree: ast.Module, names: Names) -> None:
@@ -54,7 +55,7 @@ def _moved(function: ast.FunctionDef, names: Names) -> ast.FunctionDef:
     every += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
     start = 1 if has_docstring(function) else 0
     names_passed = ", ".join(argument.arg for argument in every)
-    moved = ast.parse(f"def {names.private()}({names_passed}):\n    pass").body[0]
+    moved = parse(f"def {names.private()}({names_passed}):\n    pass").body[0]
     assert isinstance(moved, ast.FunctionDef)
     moved.body = function.body[start:] or moved.body
     moved.private = True  # type: ignore[attr-defined]
@@ -79,6 +80,6 @@ def _spare(names: Names, pool: list[Number], rng: random.Random) -> ast.Function
         lines += [f"    if {d} {rng.choice(('<', '<=', '>', '>='))} {operand()}:", f"        {d} = {operation()}"]
     value = f"round({d}, {rng.randint(0, 3)})" if rng.random() < 0.5 else f"{operation()} - {d}"
     lines.append(f"    return {value}")
-    function = ast.parse("\n".join(lines)).body[0]
+    function = parse("\n".join(lines)).body[0]
     assert isinstance(function, ast.FunctionDef)
     return function

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from autotest_env.mutation.facts import FUNCTIONS
+from autotest_env.syntax import parse
 
 _Body = list[ast.stmt]
 _BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
@@ -76,7 +77,7 @@ def probes(source: str) -> tuple[Probe, ...]:
     for line in content.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     found = []
-    for function, number, statement in _statements(ast.parse(source)):
+    for function, number, statement in _statements(parse(source)):
         edit = _edit(statement)
         if edit is not None:
             name = f"{function}:{number}:{edit.kind}"

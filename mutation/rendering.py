@@ -20,7 +20,7 @@ from functools import lru_cache
 from autotest_env.mutation import constants, expressions, layout, private_functions, statements
 from autotest_env.mutation.bodies import first_free
 from autotest_env.mutation.chaff import Chaff, add_chaff
-from autotest_env.mutation.choice import Choice, copied, parse, resolved
+from autotest_env.mutation.choice import Choice, copied, parse_choices, resolved
 from autotest_env.mutation.facts import mark
 from autotest_env.mutation.mutant import Site
 from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions, note_words, rename_locals
@@ -139,7 +139,7 @@ def _prepare(source: str, sites: tuple[Site, ...], rendering: int, key: bytes) -
 
 @lru_cache(maxsize=32)
 def _parsed(source: str, sites: tuple[Site, ...]) -> ast.Module:
-    tree = parse(source, sites)
+    tree = parse_choices(source, sites)
     mark(tree)
     note_words(tree)
     return tree

@@ -16,6 +16,7 @@ from typing import TypedDict
 
 from autotest_env.errors import SetupError
 from autotest_env.mutation.mutant import Site, substitute
+from autotest_env.syntax import parse
 
 MIN_SIBLINGS = 3
 
@@ -100,7 +101,7 @@ class ProgramSource:
         """Functions and classes that tests import, in the order of the source."""
         return tuple(
             node.name
-            for node in ast.parse(self.source).body
+            for node in parse(self.source).body
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
         )
 

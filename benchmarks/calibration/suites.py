@@ -7,6 +7,7 @@ from itertools import islice
 
 from autotest_env.benchmarks.calibration.calls import Outcome, Script
 from autotest_env.benchmarks.calibration.subject import Subject
+from autotest_env.syntax import parse, parse_expression
 
 CALLS = 12
 PADDING = 8
@@ -117,7 +118,7 @@ def weak(subject: Subject) -> str:
 
 def loose(subject: Subject) -> str:
     """The oracle's tests with the precision taken out of them."""
-    return subject.labels + ast.unparse(ast.fix_missing_locations(_Loosen().visit(ast.parse(subject.answer))))
+    return subject.labels + ast.unparse(ast.fix_missing_locations(_Loosen().visit(parse(subject.answer))))
 
 
 class _Loosen(ast.NodeTransformer):
@@ -156,7 +157,7 @@ def _values(subject: Subject) -> Iterator[tuple[Script, Outcome]]:
 
 def _is_literal(text: str) -> bool:
     try:
-        ast.literal_eval(text)
+        ast.literal_eval(parse_expression(text))
     except (ValueError, SyntaxError):
         return False
     return True

@@ -2,6 +2,7 @@
 
 import ast
 
+from autotest_env.syntax import parse
 from autotest_env.tasks.family import Shown, Task
 from autotest_env.tasks.judged import Secret
 from autotest_env.tasks.program import Bug, ProgramSource
@@ -67,7 +68,7 @@ def bugs_by_method(program: ProgramSource) -> dict[str, list[Bug]]:
         starts.append(starts[-1] + len(line))
     spans = [
         (starts[node.lineno - 1], starts[node.end_lineno or node.lineno], f"{owner.name}.{node.name}")
-        for owner in ast.parse(program.source).body
+        for owner in parse(program.source).body
         if isinstance(owner, ast.ClassDef)
         for node in owner.body
         if isinstance(node, ast.FunctionDef)

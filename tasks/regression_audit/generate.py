@@ -8,6 +8,7 @@ from itertools import combinations, product
 
 from autotest_env.errors import SetupError
 from autotest_env.mutation.mutant import substitute
+from autotest_env.syntax import parse
 from autotest_env.tasks.family import Shown, Task
 from autotest_env.tasks.judged import Chosen, Secret
 from autotest_env.tasks.program import Change, ProgramSource
@@ -154,14 +155,14 @@ def _test_of(place: str) -> str:
 
 def names_of_tests(suite: str) -> list[str]:
     """Return the names of a suite's test functions, in order."""
-    nodes = ast.parse(suite).body
+    nodes = parse(suite).body
     return [node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
 
 
 def only_tests(suite: str, names: Collection[str]) -> str:
     """Return a suite without its other test functions; all else stays as it is."""
     lines = suite.splitlines(keepends=True)
-    for node in reversed(ast.parse(suite).body):
+    for node in reversed(parse(suite).body):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and node.name not in names:
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             del lines[first - 1 : node.end_lineno]

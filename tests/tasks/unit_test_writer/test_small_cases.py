@@ -95,7 +95,7 @@ def test_the_oracle_suite_earns_exactly_1(judge: Judge, program: ProgramSource) 
 
 def test_an_honest_suite_that_works_hard_is_judged_like_any_other(judge: Judge, program: ProgramSource) -> None:
     """Renderings differ in what they cost, and other submissions take processor time: neither is a false alarm."""
-    hard = "def test_many_lines():\n    assert calculate_order_total([(1.0, 1)] * 300_000, 0, 0) == 300_000.0\n"
+    hard = "def test_many_lines():\n    assert calculate_order_total([(1.0, 1)] * 100_000, 0, 0) == 100_000.0\n"
     with ThreadPoolExecutor() as pool:
         judgements = list(pool.map(judge, [f"{program.oracle_suite}\n\n{hard}"] * 3))
     for judgement in judgements:
