@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from autotest_env.syntax import parse
 
+# Goes into tests. Whatever the shown code raises is what it does, so `except Exception` there takes all.
 HELPERS = '''\
 def plain(value):
     """Return plain data as it is, anything else by the name of its type."""

@@ -141,7 +141,7 @@ class Player(threading.Thread):
         while True:
             try:
                 observation: str = client.step(action).observation.model_dump_json()
-            except Exception as error:
+            except Exception as error:  # OpenEnv's client raises RuntimeError of any text; what is no refusal goes on
                 refused_at = refused_at or time.monotonic()
                 code = code_of(error)
                 if code is None or time.monotonic() - refused_at > PATIENCE_S:
@@ -174,7 +174,7 @@ def patiently(call: Callable[[], Any]) -> Any:
     while True:
         try:
             return call()
-        except Exception as error:
+        except Exception as error:  # as above
             if code_of(error) is None or time.monotonic() > deadline:
                 raise
             time.sleep(0.3)

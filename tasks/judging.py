@@ -9,11 +9,11 @@ from itertools import chain
 
 from autotest_env.sandbox.suite import FunctionId, RunEnd, SuiteResult, TestId, TestOutcome
 
-MAX_USEFUL = 8
-"""Asserting tests beyond this many do not raise precision; with 12, the best simulated coins earned 0.31 to 0.52."""
+MAX_USEFUL = 4
+"""Asserting tests beyond this many do not raise precision: trivial tests pay for the wrong guesses of others."""
 
-CREDIT_EXPONENT = 3
-"""Credit is the share of noticed wrong versions to this power; with 2, coins earn about twice as much."""
+CREDIT_EXPONENT = 4
+"""Credit is the share of noticed wrong versions to this power. Both are chosen by docs/decisions/cap-and-exponent.md."""
 
 TIME_FACTOR = 5
 """Hanging on a variant notices it when it took this many times the CPU time of the slowest run on correct code."""
@@ -80,7 +80,7 @@ class Verdicts:
 
     @property
     def useful(self) -> int:
-        """U = min(asserting functions, 8)."""
+        """U = min(asserting functions, 4)."""
         return min(len(self.asserting), MAX_USEFUL)
 
     @property
@@ -178,7 +178,7 @@ def failing(result: SuiteResult, first: SuiteResult, hang_cpu_s: float = 0.0) ->
 
 
 def credit(runs: BugRuns, first: SuiteResult, asserting: frozenset[FunctionId], hang_cpu_s: float = 0.0) -> float:
-    """Return the largest, over asserting tests, of (share of {bug, siblings} that this one test notices) cubed.
+    """Return the largest, over asserting tests, of (share of {bug, siblings} that this one test notices) ** 4.
 
     0 for tests that do not notice the bug itself in both renderings.
     """

@@ -17,7 +17,7 @@ REGRESSION = "regression_audit"
 COIN_COUNTS = (12, 20, 40)
 COIN_ODDS = (Fraction(1, 8), Fraction(1, 5), Fraction(1, 3), Fraction(1, 2))
 """How often a coin fails."""
-PADDED = ((6, Fraction(1, 2)), (6, Fraction(2, 3)))
+PADDED = ((2, Fraction(2, 3)), (3, Fraction(2, 3)), (4, Fraction(2, 3)), (6, Fraction(1, 2)))
 """The coins that earn most beside tests that are right and say nothing."""
 
 WEAK, EMBEDDED, ORACLE = "7 right, 3 wrong", "embedded", "oracle"
@@ -92,7 +92,7 @@ def _guessing() -> Iterator[tuple[str, Writer]]:
             yield f"{count} coins, p = {p}", partial(with_labels, partial(suites.coins, count=count, p=p))
     for count, p in PADDED:
         write = partial(suites.padded_coins, count=count, p=p)
-        yield f"8 trivial tests and {count} coins, p = {p}", partial(with_labels, write)
+        yield f"{suites.PADDING} trivial tests and {count} coins, p = {p}", partial(with_labels, write)
     yield "what the shown code does", partial(with_labels, suites.characterise)
     yield "not what the shown code does", partial(with_labels, suites.contradict)
 

@@ -10,7 +10,8 @@ from autotest_env.benchmarks.calibration.subject import Subject
 from autotest_env.syntax import parse, parse_expression
 
 CALLS = 12
-PADDING = 8
+PADDING = 4
+"""As many as raise precision."""
 MOST_TRIES = 2000
 
 _COIN = """

@@ -120,7 +120,7 @@ def test_inequalities_earn_partial_credit_and_less_than_exact_tests(tasks: Tasks
     loose = HEAD + "def test_it(): assert total([(10.0, 3)], 10, 0) <= 30.0"
     exact = HEAD + "def test_it(): assert total([(10.0, 3)], 10, 0) == 27.0"
     credits = [family.judge(task, suite).score.parts[1].value for suite in (loose, exact)]
-    assert credits[0] == pytest.approx((2 / 4) ** 3 / 3)  # the bug and one sibling of three go over the subtotal
+    assert credits[0] == pytest.approx((2 / 4) ** 4 / 3)  # the bug and one sibling of three go over the subtotal
     assert credits[1] >= 1 / 3
 
 
