@@ -13,7 +13,7 @@ MAX_USEFUL = 4
 """Asserting tests beyond this many do not raise precision: trivial tests pay for the wrong guesses of others."""
 
 CREDIT_EXPONENT = 4
-"""Credit is the share of noticed wrong versions to this power. Both are chosen by docs/decisions/cap-and-exponent.md."""
+"""Credit is the share of noticed wrong versions to this power. Why: docs/decisions/cap-and-exponent.md."""
 
 TIME_FACTOR = 5
 """Hanging on a variant notices it when it took this many times the CPU time of the slowest run on correct code."""
