@@ -21,6 +21,9 @@ POLICIES = {policy.name: policy for policy in all_policies()}
 SAMPLED_GUESSERS = ("12 coins, p = 1/5", "20 coins, p = 1/3", "40 coins, p = 1/2")
 
 each_family = pytest.mark.parametrize("family", FAMILIES)
+quick_families = pytest.mark.parametrize(
+    "family", [pytest.param(name, marks=[pytest.mark.heavy] * (name == "coverage_audit")) for name in FAMILIES]
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,7 @@ def test_hollow_suites_stay_at_the_floor(place: Measurement, family: str) -> Non
             assert place.scores(policy, family, range(1))[0] <= 0.05, policy.name
 
 
-@each_family
+@quick_families
 def test_a_few_right_tests_earn_more_than_guessing_and_the_oracle_all(place: Measurement, family: str) -> None:
     guessed = [place.scores(POLICIES[name], family, range(3)) for name in SAMPLED_GUESSERS]
     weak = place.scores(POLICIES[WEAK], family, range(1))

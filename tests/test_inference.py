@@ -200,6 +200,7 @@ def test_a_server_that_does_not_start_ends_every_episode() -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.heavy  # asked for half a minute
 def test_a_server_that_is_not_there_ends_the_episode() -> None:
     code, lines, err = run(ONE, "--base-url", "http://127.0.0.1:1")
     assert (code, lines[1:]) == (1, [FAILED_END])
@@ -268,8 +269,9 @@ def test_without_a_stderr_every_line_is_printed_all_the_same(scripted_server: An
     assert done.stdout.endswith("[END] success=true steps=1 score=0.700 rewards=0.70\n")
 
 
-def test_an_error_that_nobody_can_be_told_still_ends_the_episode() -> None:
-    command = [sys.executable, str(ROOT / "inference.py"), ONE, "--base-url", "http://127.0.0.1:1"]
+def test_an_error_that_nobody_can_be_told_still_ends_the_episode(scripted_server: Any) -> None:
+    refused = ("--base-url", scripted_server.url, "--split", "no_such_split")
+    command = [sys.executable, str(ROOT / "inference.py"), ONE, *refused]
     shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command]
     done = subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
     assert done.returncode == 1

@@ -69,12 +69,16 @@ def test_the_demo_prints_the_standard_lines_only() -> None:
     assert [line for line in lines if not LINE.fullmatch(line)] == []
 
 
+def test_continuous_integration_runs_the_test_command() -> None:
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith(f"exec {SHELL[1]}")
+
+
+@pytest.mark.heavy
 def test_the_test_command_sets_up_checks_and_reaches_pytest() -> None:
-    """All of scripts/test but the run itself, which is this one; continuous integration calls the same file."""
+    """All of scripts/test but the run itself."""
     done = _script(*SHELL[1].split(), "--collect-only", "-q", "--no-cov", "tests/test_readme.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test_the_test_command_sets_up_checks_and_reaches_pytest" in done.stdout
-    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("exec scripts/test")
 
 
 def test_the_server_command_is_the_server() -> None:

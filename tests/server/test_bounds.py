@@ -79,7 +79,7 @@ def test_a_refusal_never_repeats_what_it_refuses(text):
     assert "marker" not in str(caught.value)
 
 
-FUZZ = settings(database=None, deadline=None, max_examples=200)
+FUZZ = settings(database=None, deadline=None, max_examples=100)
 SCALARS = (
     st.none()
     | st.booleans()

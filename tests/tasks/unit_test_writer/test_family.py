@@ -3,6 +3,8 @@
 import statistics
 from itertools import combinations
 
+import pytest
+
 from autotest_env.tasks.family import Task
 from autotest_env.tasks.program import load_program
 from autotest_env.tasks.registry import TaskRequest, Tasks
@@ -22,6 +24,7 @@ def test_every_draw_of_three_bugs_appears_among_200_seeds(tasks: Tasks) -> None:
     assert drawn == set(combinations(bugs, 3))
 
 
+@pytest.mark.heavy
 def test_the_oracle_earns_exactly_1_on_every_draw(tasks: Tasks) -> None:
     family, oracle = tasks.family("unit_test_writer"), load_program("order_total").oracle_suite
     by_draw = {make(tasks, seed).secret.bugs: seed for seed in SEEDS}  # type: ignore[attr-defined]
@@ -39,6 +42,7 @@ def coins(count: int, modulus: int) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.heavy
 def test_forty_coins_earn_at_most_a_fifth_on_average(tasks: Tasks) -> None:
     family, suite = tasks.family("unit_test_writer"), coins(40, 10)
     scores = [family.judge(make(tasks, seed), suite).score.total for seed in GUESSING_SEEDS]
