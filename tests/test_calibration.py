@@ -6,14 +6,17 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from autotest_env.benchmarks.calibration.measure import Kept, Measurement, rendered, violations
 from autotest_env.benchmarks.calibration.policies import EMBEDDED, ORACLE, WEAK, Kind, Policy, all_policies
+from autotest_env.benchmarks.calibration.subject import Subject
 from autotest_env.sandbox.run import Sandbox
+from autotest_env.sandbox.suite import MAX_SUITE_BYTES
 from autotest_env.server.settings import PUBLIC_SECRET
-from autotest_env.tasks.registry import FAMILIES, Tasks
+from autotest_env.tasks.registry import FAMILIES, TaskRequest, Tasks
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = [sys.executable, str(ROOT / "scripts/calibrate")]
@@ -80,6 +83,20 @@ def test_a_few_right_tests_earn_more_than_guessing_and_the_oracle_all(place: Mea
     assert 0.0 < statistics.mean(itertools.chain.from_iterable(guessed)) <= 0.20 < min(weak)
     assert max(weak) < 1.0
     assert place.scores(POLICIES[ORACLE], family, range(1)) == [1.0]
+
+
+@each_family
+def test_forty_coins_fit_into_a_submission(place: Measurement, family: str) -> None:
+    task = place.tasks.generate(TaskRequest(task_id=family, seed=0), 0)
+    answer = POLICIES["40 coins, p = 1/8"].write(Subject(place.tasks.family(family), task, place.sandbox, Random(0)))
+    assert answer.count("def test_") == 40
+    assert len(answer.encode()) <= MAX_SUITE_BYTES
+
+
+def test_a_guess_that_is_not_judged_is_an_error_and_no_score(place: Measurement) -> None:
+    nonsense = Policy(name="nonsense", kind=Kind.GUESSING, write=lambda subject: "nonsense =")
+    with pytest.raises(ValueError, match="was not judged"):
+        place.scores(nonsense, "unit_test_writer", [0])
 
 
 def test_an_answer_is_written_anew_the_same(place: Measurement) -> None:

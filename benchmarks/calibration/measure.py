@@ -12,6 +12,7 @@ from pathlib import Path
 from autotest_env.benchmarks.calibration.policies import EMBEDDED, ORACLE, WEAK, Kind, Policy
 from autotest_env.benchmarks.calibration.subject import Subject
 from autotest_env.sandbox.run import Sandbox
+from autotest_env.tasks.feedback import JUDGED
 from autotest_env.tasks.registry import TaskRequest, Tasks
 from autotest_env.tasks.seeds import rng_for
 
@@ -71,7 +72,14 @@ class Measurement:
         task = self.tasks.generate(TaskRequest(task_id=name, seed=seed), fresh_seed=0)
         rng = rng_for("calibration", policy.name, task.id)
         answer = policy.write(Subject(family, task, self.sandbox, rng))
-        return self.kept.score(task.id, answer, lambda: family.judge(task, answer).score.total)
+
+        def judged() -> float:
+            judgement = family.judge(task, answer)
+            if policy.kind is not Kind.HOLLOW and judgement.feedback.status != JUDGED:
+                raise ValueError(f"{policy.name} on {task.id} was not judged: {judgement.feedback.message}")
+            return judgement.score.total
+
+        return self.kept.score(task.id, answer, judged)
 
 
 def rendered(policies: Sequence[Policy], families: Sequence[str], scores: Scores) -> str:

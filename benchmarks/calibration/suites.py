@@ -44,11 +44,9 @@ def calls_only(subject: Subject, *, caught: bool = False) -> str:
     tests = []
     for number, script in enumerate(islice(subject.scripts(narrow=True), CALLS)):
         if caught:
-            tests.append(
-                f"def test_{number}():\n{_act(script)}    try:\n        act()\n    except Exception:\n        pass\n"
-            )
+            tests.append(_test(number, script, "try:", " act()", "except Exception:", " pass"))
         else:
-            tests.append(f"def test_{number}():\n{_act(script)}    act()\n")
+            tests.append(_test(number, script, "act()"))
     return subject.head + "\n\n".join(tests)
 
 
@@ -56,7 +54,7 @@ def coins(subject: Subject, count: int, p: Fraction, first: int = 0) -> str:
     """Tests that fail by a salted hash of what the program does, each on calls of its own."""
     salt = subject.rng.getrandbits(32)
     tests = [
-        f"def test_{number}():\n{_act(script)}    assert fair({number}, act)\n"
+        _test(number, script, f"assert fair({number}, act)")
         for number, script in enumerate(islice(subject.scripts(), count), start=first)
     ]
     return subject.head + _COIN.format(salt=salt, p=p) + "\n\n".join(tests)
@@ -65,8 +63,7 @@ def coins(subject: Subject, count: int, p: Fraction, first: int = 0) -> str:
 def padded_coins(subject: Subject, count: int, p: Fraction) -> str:
     """Tests that anything happens at all, which are right and count for precision; coins beside them."""
     sure = [
-        f"def test_{number}():\n{_act(script)}    assert happens(act)\n"
-        for number, script in enumerate(islice(subject.scripts(), PADDING))
+        _test(number, script, "assert happens(act)") for number, script in enumerate(islice(subject.scripts(), PADDING))
     ]
     return coins(subject, count, p, first=PADDING) + "\n\n" + "\n\n".join(sure)
 
@@ -80,10 +77,7 @@ def characterise(subject: Subject, count: int = CALLS) -> str:
 def contradict(subject: Subject, count: int = CALLS) -> str:
     """That the shown code is wrong, whatever it does."""
     found = islice(_values(subject), count)
-    tests = [
-        f"def test_{number}():\n{_act(script)}    assert act() != {shown.value}\n"
-        for number, (script, shown) in enumerate(found)
-    ]
+    tests = [_test(number, script, f"assert act() != {shown.value}") for number, (script, shown) in enumerate(found)]
     return subject.head + "\n\n".join(tests)
 
 
@@ -99,14 +93,12 @@ def expected(subject: Subject, cases: Iterable[tuple[Script, Outcome]], prefix: 
     """Exact tests of given outcomes."""
     tests = []
     for number, (script, found) in enumerate(cases):
-        start = f"def {prefix}_{number}():\n{_act(script)}"
         if found.raised:
-            tests.append(
-                f"{start}    with pytest.raises(Exception) as caught:\n        act()\n"
-                f"    assert caught.type.__name__ == {found.raised!r}\n"
-            )
+            caught = ("with pytest.raises(Exception) as caught:", " act()")
+            lines = (*caught, f"assert caught.type.__name__ == {found.raised!r}")
         else:
-            tests.append(f"{start}    assert repr(act()) == {found.value!r}\n")
+            lines = (f"assert repr(act()) == {found.value!r}",)
+        tests.append(_test(number, script, *lines, prefix=prefix))
     return subject.head + "\n\n".join(tests)
 
 
@@ -144,8 +136,10 @@ class _Loosen(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _act(script: Script) -> str:
-    return "    def act():\n" + "".join(f"    {line}\n" for line in script.body.splitlines()) + "\n"
+def _test(number: int, script: Script, *lines: str, prefix: str = "test") -> str:
+    """Return a test that may `act`. Indented by one space: forty of the longest have to fit into one submission."""
+    body = ("def act():", *script.body.splitlines(), *lines)
+    return f"def {prefix}_{number}():\n" + "".join(f" {line}\n" for line in body)
 
 
 def _values(subject: Subject) -> Iterator[tuple[Script, Outcome]]:
