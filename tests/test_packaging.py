@@ -9,11 +9,13 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -172,6 +174,20 @@ def test_locks_cover_what_pyproject_asks_for(lock: str, groups: list[str]) -> No
     for group in groups:
         wanted += PROJECT["dependency-groups"][group]
     assert {_name(line) for line in wanted} <= locked
+
+
+def test_locks_name_the_extras_that_packages_ask_of_each_other() -> None:
+    """A pip older than 23.3 does not see that "coverage==7" pins "coverage[toml]", and fails when there is a newer one."""
+    text = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    pinned = [Requirement(line.rstrip(" \\")) for line in text.splitlines() if "==" in line]
+    extras = {canonicalize_name(pin.name): pin.extras for pin in pinned if pin.marker is None or pin.marker.evaluate()}
+    asked: dict[str, set[str]] = {}
+    for name, own in extras.items():
+        for wanted in map(Requirement, requires(name) or []):
+            if any(wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in ("", *own)):
+                asked.setdefault(canonicalize_name(wanted.name), set()).update(wanted.extras)
+    assert {"coverage", "pydantic"} <= {name for name in asked if asked[name]}
+    assert {name: some - extras[name] for name, some in asked.items() if some - extras.get(name, set())} == {}
 
 
 def test_the_lock_with_openenvs_old_name_differs_in_that_alone() -> None:
