@@ -105,23 +105,23 @@ def _auth(rng: random.Random, narrow: bool) -> Script:
 _START = (
     "now = [0.0]",
     "it = AuthService(lambda: now[0])",
+    "put, log, pw = it.set_password, it.login, 'a-password-0123'",
     "seen = []",
-    "pw = 'a-password-0123'",
-    "def do(call, *given):",
-    " try: seen.append(call(*given))",
-    " except Exception as error: seen.append(type(error).__name__)",
+    "def do(f, *a):",
+    " try: seen.append(f(*a))",
+    " except Exception as e: seen.append(type(e).__name__)",
 )
-_ACCOUNT = "it.set_password({name}, pw)"
+_ACCOUNT = "put({name}, pw)"
 _RULES: list[tuple[tuple[str, ...], list[float]]] = [
     (
-        ("for n in {values}: do(it.set_password, {name}, '1' * n)",),
+        ("for n in {values}: do(put, {name}, '1' * n)",),
         [7, 8, 11, 12, 13, 60, 62, 64, 65, 70, 99],
     ),
-    (("for n in {values}: do(it.set_password, {name}, 'a-long-password-' + '1' * n)",), [0, 1, 2, 3, 4, 5]),
+    (("for n in {values}: do(put, {name}, 'a-long-password-' + '1' * n)",), [0, 1, 2, 3, 4, 5]),
     (
         (
-            "for n in range(10, 20): it.set_password({name}, f'a-password-{{n}}')",
-            "for n in {values}: do(it.set_password, {name}, f'a-password-{{20 - n}}')",
+            "for n in range(10, 20): put({name}, f'a-password-{{n}}')",
+            "for n in {values}: do(put, {name}, f'a-password-{{20 - n}}')",
         ),
         [1, 2, 3, 4, 5, 6],
     ),
@@ -129,8 +129,8 @@ _RULES: list[tuple[tuple[str, ...], list[float]]] = [
         (
             _ACCOUNT,
             "for n in {values}:",
-            " for _ in range(n): do(it.login, {name}, 'wrong')",
-            " do(it.login, {name}, pw)",
+            " for _ in range(n): do(log, {name}, 'wrong')",
+            " do(log, {name}, pw)",
             " now[0] += 86400",
         ),
         [1, 2, 3, 4, 5, 6],
@@ -139,9 +139,9 @@ _RULES: list[tuple[tuple[str, ...], list[float]]] = [
         (
             _ACCOUNT,
             "for n in {values}:",
-            " for _ in range(3): do(it.login, {name}, 'wrong')",
+            " for _ in range(3): do(log, {name}, 'wrong')",
             " now[0] += n",
-            " do(it.login, {name}, pw)",
+            " do(log, {name}, pw)",
             " now[0] += 86400",
         ),
         [60, 599, 600, 899, 900, 901, 1199, 1200, 5000, 9000],
@@ -150,7 +150,7 @@ _RULES: list[tuple[tuple[str, ...], list[float]]] = [
         (
             _ACCOUNT,
             "for n in {values}:",
-            " s = it.login({name}, pw)",
+            " s = log({name}, pw)",
             " now[0] += n",
             " do(it.whose_session, s)",
         ),
@@ -160,7 +160,7 @@ _RULES: list[tuple[tuple[str, ...], list[float]]] = [
         (
             _ACCOUNT,
             "for n in {values}:",
-            " s = it.login({name}, pw, True)",
+            " s = log({name}, pw, True)",
             " now[0] += n * 86400",
             " do(it.whose_session, s)",
         ),
@@ -169,7 +169,7 @@ _RULES: list[tuple[tuple[str, ...], list[float]]] = [
     (
         (
             _ACCOUNT,
-            "ss = [it.login({name}, pw) for _ in range({value})]",
+            "ss = [log({name}, pw) for _ in range({value})]",
             "for s in ss[:5]: do(it.whose_session, s)",
         ),
         [3, 4, 5, 6, 7, 8],
