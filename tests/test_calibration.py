@@ -48,7 +48,6 @@ def numbers(cells: list[str]) -> list[list[float]]:
     return [[float(text) for text in re.findall(r"\d\.\d{3}", cell)] for cell in cells]
 
 
-@pytest.mark.heavy
 def test_the_readme_has_every_policy_and_family() -> None:
     cells = table_of_the_readme()
     assert list(cells) == list(POLICIES)
@@ -56,7 +55,6 @@ def test_the_readme_has_every_policy_and_family() -> None:
         assert [bool(found) for found in numbers(cells[name])] == [policy.plays(family) for family in FAMILIES]
 
 
-@pytest.mark.heavy
 def test_the_numbers_of_the_readme_keep_the_bounds() -> None:
     """Cells hold means; violations wants scores, and a mean is one."""
     cells = table_of_the_readme()
