@@ -5,6 +5,7 @@ import gc
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,10 @@ TEXT = f"x = {NESTED}\n" * 20
 
 @pytest.fixture
 def interrupted() -> Iterator[None]:
-    """Python code runs within the parser, at every collection of garbage, and threads take turns all the time."""
+    """Every collection of garbage parses, as finalizers may, and threads take turns all the time."""
 
     def interruption(phase: str, info: dict[str, int]) -> None:
-        sum(range(20))
+        ast.parse(NESTED)
 
     interval, threshold = sys.getswitchinterval(), gc.get_threshold()
     gc.callbacks.append(interruption)
@@ -50,6 +51,19 @@ def test_nothing_that_has_threads_parses_by_itself(folder: str) -> None:
     paths = (ROOT / folder).glob("*.py") if folder == "." else (ROOT / folder).rglob("*.py")
     calls = {path.name for path in paths if "ast.parse(" in path.read_text(encoding="utf-8")}
     assert calls == ({"syntax.py"} if folder == "." else set())
+
+
+@pytest.mark.parametrize("source", ["x = 1", "def"])
+@pytest.mark.parametrize("collected", [True, False])
+def test_collecting_goes_on_as_before(source: str, collected: bool) -> None:
+    was = gc.isenabled()
+    try:
+        (gc.enable if collected else gc.disable)()
+        with suppress(SyntaxError):
+            parse(source)
+        assert gc.isenabled() is collected
+    finally:
+        (gc.enable if was else gc.disable)()
 
 
 def test_what_is_not_python_is_refused() -> None:
