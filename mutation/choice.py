@@ -4,8 +4,10 @@ Transforms walk into every alternative alike, so that nothing they decide depend
 """
 
 import ast
+import copyreg
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from autotest_env.mutation.mutant import Site, substitute
 from autotest_env.syntax import parse
@@ -17,7 +19,14 @@ _LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "kind", "type_comment"})
 _LOCATIONS = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
 
 
-class Choice(ast.expr):
+class _Place:
+    """A node of our own: `pickle` would build it, as it does those of `ast`, without arguments."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]  # typeshed leaves it out
+
+
+class Choice(_Place, ast.expr):
     """An expression with alternatives; the first is the reference's."""
 
     _fields = ("alternatives",)
@@ -28,7 +37,7 @@ class Choice(ast.expr):
         self.site = site
 
 
-class Branch(ast.AST):
+class Branch(_Place, ast.AST):
     """One alternative of a StatementChoice."""
 
     _fields = ("body",)
@@ -38,7 +47,7 @@ class Branch(ast.AST):
         self.body = body
 
 
-class StatementChoice(ast.stmt):
+class StatementChoice(_Place, ast.stmt):
     """A run of statements with alternatives."""
 
     _fields = ("alternatives",)
@@ -115,6 +124,20 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                 stack.extend([item for item in reversed(value) if isinstance(item, ast.AST)])
             elif isinstance(value, ast.AST):
                 stack.append(value)
+
+
+def packed(thing: object) -> bytes:
+    """Return trees, or what holds them, as bytes, marks included.
+
+    Trees that are kept are kept so: a collection of garbage looks through every node of every tree there is, and stops
+    all threads meanwhile.
+    """
+    return pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
+
+
+def unpacked(kept: bytes) -> Any:
+    """Return a new copy of what was packed."""
+    return pickle.loads(kept)  # noqa: S301  our own
 
 
 def copied(node: _Node) -> _Node:

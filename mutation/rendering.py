@@ -20,7 +20,7 @@ from functools import lru_cache
 from autotest_env.mutation import constants, expressions, layout, private_functions, statements
 from autotest_env.mutation.bodies import first_free
 from autotest_env.mutation.chaff import Chaff, add_chaff
-from autotest_env.mutation.choice import Choice, copied, parse_choices, resolved
+from autotest_env.mutation.choice import Choice, packed, parse_choices, resolved, unpacked
 from autotest_env.mutation.facts import mark
 from autotest_env.mutation.mutant import Site
 from autotest_env.mutation.names import LOOKS_AT_LOCALS, Names, mentions, note_words, rename_locals
@@ -99,7 +99,7 @@ def render(source: str, sites: tuple[Site, ...], chosen: Mapping[str, int], rend
             raise ValueError(f"no site {name!r}; there are: {', '.join(known)}")
         if not 0 <= index < known[name]:
             raise ValueError(f"site {name!r} has alternatives 0 to {known[name] - 1}, not {index}")
-    prepared = _prepare(source, sites, rendering, key)
+    prepared: _Prepared = unpacked(_prepare(source, sites, rendering, key))
 
     def show(place: Choice) -> ast.expr:
         if prepared.chaff is not None:
@@ -111,8 +111,8 @@ def render(source: str, sites: tuple[Site, ...], chosen: Mapping[str, int], rend
 
 
 @lru_cache(maxsize=128)
-def _prepare(source: str, sites: tuple[Site, ...], rendering: int, key: bytes) -> _Prepared:
-    tree = copied(_parsed(source, sites))
+def _prepare(source: str, sites: tuple[Site, ...], rendering: int, key: bytes) -> bytes:
+    tree: ast.Module = unpacked(_parsed(source, sites))
     steps = frozenset(_RECIPES[rendering].split())
     seed = hmac.new(key, f"{rendering}\x1f{source}".encode(), hashlib.sha256).digest()
     rng = random.Random(seed)
@@ -134,15 +134,15 @@ def _prepare(source: str, sites: tuple[Site, ...], rendering: int, key: bytes) -
     if "nodoc" in steps or "otherdoc" in steps:
         layout.replace_docstrings(tree, text, rng, drop="nodoc" in steps)
     gap = layout.add_gaps(tree, names, rng)
-    return _Prepared(tree, chaff, gap, seed + b"gaps")
+    return packed(_Prepared(tree, chaff, gap, seed + b"gaps"))
 
 
 @lru_cache(maxsize=32)
-def _parsed(source: str, sites: tuple[Site, ...]) -> ast.Module:
+def _parsed(source: str, sites: tuple[Site, ...]) -> bytes:
     tree = parse_choices(source, sites)
     mark(tree)
     note_words(tree)
-    return tree
+    return packed(tree)
 
 
 def _rewrite_statements(tree: ast.Module, steps: frozenset[str], names: Names, rng: random.Random) -> None:

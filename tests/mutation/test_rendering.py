@@ -1,8 +1,12 @@
+import ast
+import gc
 import random
 import time
 
 import pytest
 
+from autotest_env.mutation.choice import Branch, Choice, StatementChoice, packed, parse_choices, unpacked
+from autotest_env.mutation.facts import mark
 from autotest_env.mutation.rendering import RENDERINGS, catalogue, render
 from autotest_env.tasks.program import run_witness
 from tests.mutation.conftest import KEY, every_variant, load, order_total, outcome, plain, rendered, shape
@@ -95,3 +99,34 @@ def test_rendering_is_quick_enough_to_draw_a_submission():
         for number in range(RENDERINGS):
             render(program.source, program.sites, {bug.id: 1}, number, KEY)
     assert (time.process_time() - start) / (RENDERINGS * len(program.bugs)) < 0.02
+
+
+def test_no_tree_is_kept_for_collections_of_garbage_to_look_through():
+    program = order_total()
+
+    def kept():
+        gc.collect()
+        return sum(isinstance(each, ast.Module | Choice | StatementChoice | Branch) for each in gc.get_objects())
+
+    before = kept()
+    for number in range(RENDERINGS):
+        render(program.source, program.sites, {}, number, b"a key that nothing else uses")
+    assert kept() <= before
+
+
+def test_a_packed_tree_comes_back_whole():
+    program = order_total()
+    tree = parse_choices(program.source, program.sites)
+    mark(tree)
+
+    def written(node):
+        if isinstance(node, list | tuple):
+            return [written(each) for each in node]
+        if not isinstance(node, ast.AST):
+            return node
+        return type(node), [(name, written(value)) for name, value in sorted(vars(node).items())]
+
+    copy = unpacked(packed(tree))
+    assert copy is not tree
+    assert written(copy) == written(tree)
+    assert any(isinstance(node, Choice) for node in ast.walk(copy))
