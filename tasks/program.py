@@ -10,6 +10,7 @@ import itertools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TypedDict
@@ -99,11 +100,7 @@ class ProgramSource:
     @property
     def public_names(self) -> tuple[str, ...]:
         """Functions and classes that tests import, in the order of the source."""
-        return tuple(
-            node.name
-            for node in parse(self.source).body
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
-        )
+        return _public_names(self.source)
 
     def variant(self, bug_id: str, alternative: int = 1) -> dict[str, int]:
         """Return what `render` and `substitute` take as `chosen`; 1 is the bug, 2 and up its siblings."""
@@ -115,6 +112,15 @@ class ProgramSource:
     def shown(self, bug_ids: tuple[str, ...]) -> str:
         """Return the plain text holding all the named bugs."""
         return substitute(self.source, self.sites, {self.bug(bug_id).id: 1 for bug_id in bug_ids})
+
+
+@lru_cache(maxsize=256)  # asked for by every task
+def _public_names(source: str) -> tuple[str, ...]:
+    return tuple(
+        node.name
+        for node in parse(source).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+    )
 
 
 def load_program(name: str) -> ProgramSource:

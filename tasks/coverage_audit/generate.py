@@ -1,6 +1,7 @@
 """From a seed to a task: which methods of the shown class are buggy, and what the agent is told."""
 
 import ast
+from functools import lru_cache
 
 from autotest_env.syntax import parse
 from autotest_env.tasks.family import Shown, Task
@@ -63,16 +64,22 @@ def generate(program: ProgramSource, key: bytes, seed: int) -> Task:
 
 def bugs_by_method(program: ProgramSource) -> dict[str, list[Bug]]:
     """Return the bugs of each method, e.g. ``Inventory.add_item``, in the order of the source."""
+    places = {site.name: site.start for site in program.sites}
+    spans = _methods(program.source)
+    found = {method: [bug for bug in program.bugs if start <= places[bug.id] < end] for start, end, method in spans}
+    return {method: bugs for method, bugs in found.items() if bugs}
+
+
+@lru_cache(maxsize=256)  # asked for by every task
+def _methods(source: str) -> tuple[tuple[int, int, str], ...]:
+    """Return where each method starts and ends, in characters, and its name."""
     starts = [0]
-    for line in program.source.splitlines(keepends=True):
+    for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    spans = [
+    return tuple(
         (starts[node.lineno - 1], starts[node.end_lineno or node.lineno], f"{owner.name}.{node.name}")
-        for owner in parse(program.source).body
+        for owner in parse(source).body
         if isinstance(owner, ast.ClassDef)
         for node in owner.body
         if isinstance(node, ast.FunctionDef)
-    ]
-    places = {site.name: site.start for site in program.sites}
-    found = {method: [bug for bug in program.bugs if start <= places[bug.id] < end] for start, end, method in spans}
-    return {method: bugs for method, bugs in found.items() if bugs}
+    )

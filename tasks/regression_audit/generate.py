@@ -4,6 +4,7 @@ import ast
 import random
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations, product
 
 from autotest_env.errors import SetupError
@@ -155,17 +156,25 @@ def _test_of(place: str) -> str:
 
 def names_of_tests(suite: str) -> list[str]:
     """Return the names of a suite's test functions, in order."""
-    nodes = parse(suite).body
-    return [node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    return [name for name, _, _ in _tests(suite)]
 
 
 def only_tests(suite: str, names: Collection[str]) -> str:
     """Return a suite without its other test functions; all else stays as it is."""
     lines = suite.splitlines(keepends=True)
-    for node in reversed(parse(suite).body):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and node.name not in names:
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            del lines[first - 1 : node.end_lineno]
+    for name, first, last in reversed(_tests(suite)):
+        if name not in names:
+            del lines[first - 1 : last]
             while first <= len(lines) and first > 1 and not lines[first - 1].strip() and not lines[first - 2].strip():
                 del lines[first - 1]
     return "".join(lines).rstrip() + "\n"
+
+
+@lru_cache(maxsize=256)  # asked for by every task
+def _tests(suite: str) -> tuple[tuple[str, int, int], ...]:
+    """Return the name of each test function, its first line with its decorators, and its last."""
+    return tuple(
+        (node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)]), node.end_lineno or node.lineno)
+        for node in parse(suite).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    )
