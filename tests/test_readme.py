@@ -70,7 +70,9 @@ def test_the_demo_prints_the_standard_lines_only() -> None:
 
 
 def test_continuous_integration_runs_the_test_command() -> None:
-    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith(f"exec {SHELL[1]}")
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert lines.index("set -euo pipefail") < lines.index(SHELL[1]) < lines.index('rm "$log"')
+    assert 'wait "$compat" || { cat "$log"; exit 1; }' in lines
 
 
 @pytest.mark.heavy
