@@ -31,6 +31,10 @@ SESSION_TIMEOUT_S = 3600.0
 _SWITCH_S = 0.0003
 """How long a thread may compute while another waits: 5 ms is Python's, and the event loop waits once for each thread of
 a crowd. A third of it gained nothing that could be told from noise."""
+_COLLECTIONS = (25_000, 10, 10)
+"""When garbage is looked for (`gc.set_threshold`): by Python's own (700, 10, 10) the trees that texts are made of bring
+about looks through all objects of all sessions, several a second, and each stops every thread; with 256 sessions for
+50 ms. Sessions leave next to nothing that only such a look would find."""
 _SLOW_IMPORT = "openenv.core.env_server.http_server"
 
 _log = logging.getLogger("autotest_env.server")
@@ -125,6 +129,7 @@ def _frame_life(app: "FastAPI", close: Callable[[], None]) -> None:
             async with inner(owner) as state:
                 gc.collect()
                 gc.freeze()  # what is loaded stays; looking through it again would stop every thread for 0.2 s
+                gc.set_threshold(*_COLLECTIONS)
                 sys.setswitchinterval(_SWITCH_S)
                 yield state
         finally:

@@ -21,6 +21,27 @@ from autotest_env.server.listening import bind
 ROOT = Path(__file__).resolve().parents[2]
 ENDLESS = "def test_it():\n    while True:\n        pass\n"
 SCRIPTED = ROOT / "tests/server/scripted.py"
+COLLECTIONS = """
+import asyncio, gc, sys
+from autotest_env.mutation.rendering import RENDERINGS, render
+from autotest_env.server.app import build_app
+from autotest_env.server.settings import Settings
+from autotest_env.tasks.program import load_program
+
+async def count():
+    app = build_app(Settings(graders=1))
+    async with app.router.lifespan_context(app):
+        looks = []
+        gc.callbacks.append(lambda phase, info: looks.append(info["generation"]))
+        if sys.argv[1] == "default":
+            gc.set_threshold(700, 10, 10)
+        program = load_program("inventory")
+        for number in range(RENDERINGS):
+            render(program.source, program.sites, {}, number, b"key")
+        print(max(looks, default=-1))
+
+asyncio.run(count())
+"""
 SERVER = [sys.executable, "-m", "autotest_env.server.app"]
 
 
@@ -59,6 +80,14 @@ def test_both_distributions_of_openenv_stop_the_start_with_the_fix(tmp_path):
     assert text.startswith("server: both openenv and openenv-core are installed and overwrite each other; run: ")
     assert "pip uninstall -y openenv openenv-core && python -m pip install 'openenv>=0.10,<0.11'" in text
     assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize(("thresholds", "oldest"), [("server", {-1, 0, 1}), ("default", {2})])
+def test_making_texts_does_not_have_all_objects_of_all_sessions_looked_through(thresholds, oldest):
+    command = [sys.executable, "-c", COLLECTIONS, thresholds]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) in oldest
 
 
 def test_a_taken_port_is_named():
