@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import pytest
+import requests
 import yaml
 from pydantic import BaseModel
 
@@ -83,11 +84,11 @@ def test_the_test_command_sets_up_checks_and_reaches_pytest() -> None:
     assert "test_the_test_command_sets_up_checks_and_reaches_pytest" in done.stdout
 
 
-def test_the_server_command_is_the_server() -> None:
+def test_the_server_command_serves(tmp_path: Path, start_server: Any) -> None:
     (command,) = SHELL[2].splitlines()
-    done = _script(str(Path(sys.executable).with_name(Path(command).name)), "--help")
-    assert done.returncode == 0, done.stderr
-    assert "AUTOTEST_PORTS" in done.stdout
+    script = Path(sys.executable).with_name(Path(command).name)
+    with start_server([str(script), "--port", "0"], tmp_path / "log") as server:
+        assert requests.post(f"{server.url}/reset", json={"seed": 42}, timeout=30).json()["observation"]["prompt"]
 
 
 def test_the_docker_command_fits_the_image() -> None:
@@ -182,8 +183,6 @@ def test_the_exploit_table_names_tests_that_exist() -> None:
 
 
 def test_every_endpoint_of_the_table_is_served(real_server: Any) -> None:
-    import requests
-
     document = requests.get(f"{real_server.url}/openapi.json", timeout=30).json()
     calls = [row.split("`")[1].split() for row in _table("| call | what it does |")]
     documented = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
